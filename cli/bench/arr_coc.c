@@ -9,21 +9,17 @@
 #include "cli/bench/work.h"
 #include "io/image.h"
 #include "patterns/pipeline.h"
-#include "pipelines/arr_coc/arr_coc.h"
-#include "pipelines/arr_coc/weights.h"
 
 enum {
     IMAGES_MOST = 8,
     LINES_MOST = 16,
     SLOTS_MOST = 32,
-    DEVICES_MOST = 8,
     FRAMES_MOST = 1000000,
     QUERY_SEED = 1
 };
 
-// Queues and buffers for bare copies to a device and back. `device` is the caller's.
+// Queues and buffers for bare copies to a device and back.
 struct copies {
-    weir_device *device;
     weir_queue *up, *down;
     weir_buffer *up_host, *up_device, *down_host, *down_device;
 };
@@ -43,7 +39,7 @@ struct image {
 struct line {
     struct frames *owner;
     weir_pipeline_group *group;
-    weir_arr_coc *arr_coc[DEVICES_MOST];
+    weir_arr_coc *arr_coc[CLI_DEVICES_MAX];
     uint32_t devices;
     uint32_t slots; // of each device
     bool graphs;
@@ -58,8 +54,6 @@ struct frames {
     const char *asked_devices, *weights_path;
     uint64_t count, size;
     struct bench_list slots, graphs;
-    struct cli_devices wanted;
-    uint32_t device_count;
     weir_arr_coc_weights *weights;
     float *query;
     struct image images[IMAGES_MOST];
@@ -69,7 +63,7 @@ struct frames {
     size_t lines_of_one, line_count; // those of one device, then those of all
     struct line timed;               // one slot, with times of the stages
     struct weir_arr_coc_sizes sizes;
-    struct copies copies[DEVICES_MOST];
+    struct copies copies[CLI_DEVICES_MAX];
     size_t result_bytes;
 };
 
@@ -143,31 +137,23 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
         (void)results_judge(&image->results, output, &line->owner->sizes, image->name);
 }
 
-static uint64_t succeeded(const struct line *line)
-{
-    struct weir_pipeline_statistics statistics;
-    weir_pipeline_group_get_statistics(line->group, &statistics);
-    return statistics.succeeded;
-}
-
 // Runs frames, and waits for them: `count` of them in slots that have the image's bytes; or, with `fills`, so many in
 // every slot of every device, which get the bytes.
 static void run_line(struct line *line, struct image *image, uint64_t count, bool fills)
 {
-    const uint64_t all = fills ? count * line->slots * line->devices : count;
-    const uint64_t before = succeeded(line);
+    struct weir_pipeline_statistics statistics;
     line->image = image;
     line->fills = fills;
-    for (uint64_t i = 0; i < all; i++)
-        cli_fine(fills ? weir_pipeline_submit(weir_arr_coc_pipeline(
-                                                  line->arr_coc[i / (count * line->slots)]),
-                                              &line->frame)
-                       : weir_pipeline_group_submit(line->group, &line->frame));
+    for (uint64_t i = 0; !fills && i < count; i++)
+        cli_fine(weir_pipeline_group_submit(line->group, &line->frame));
+    for (uint64_t i = 0; fills && i < count * line->slots * line->devices; i++)
+        cli_fine(
+            weir_pipeline_submit(weir_arr_coc_pipeline(line->arr_coc[i / (count * line->slots)]),
+                                 &line->frame));
     cli_fine(weir_pipeline_group_drain(line->group, WEIR_FOREVER));
-    const uint64_t failed = all - (succeeded(line) - before);
-    if (failed)
-        cli_fail(CLI_FAILED, "%s: %" PRIu64 " of %" PRIu64 " frames failed", image->name, failed,
-                 all);
+    weir_pipeline_group_get_statistics(line->group, &statistics);
+    if (statistics.failed)
+        cli_fail(CLI_FAILED, "%s: %" PRIu64 " frames failed", image->name, statistics.failed);
 }
 
 // The pipelines.
@@ -191,7 +177,7 @@ static void create_pipeline(struct line *line, uint32_t device)
     cli_fine(weir_arr_coc_params_from_settings(bench.runtime, &params));
     params.max_pixels = a->image_bytes / 3;
     params.pipeline = (struct weir_pipeline_params){
-        .device = a->copies[device].device,
+        .device = bench.devices[device],
         .slot_count = line->slots,
         .timing = line->timing,
         .graphs = line->graphs,
@@ -214,10 +200,10 @@ static void create_line(struct frames *a, struct line *line)
 
 static void make_lines(struct frames *a)
 {
-    a->line_count = a->lines_of_one * (a->device_count > 1 ? 2 : 1);
+    a->line_count = a->lines_of_one * (bench.device_count > 1 ? 2 : 1);
     for (size_t i = 0; i < a->line_count; i++) {
         struct line *line = &a->lines[i];
-        line->devices = i < a->lines_of_one ? 1 : a->device_count;
+        line->devices = i < a->lines_of_one ? 1 : bench.device_count;
         line->slots = (uint32_t)a->slots.values[i % a->slots.count];
         line->graphs = a->graphs.values[i % a->lines_of_one / a->slots.count] == BENCH_WORD + 1;
         create_line(a, line);
@@ -229,16 +215,10 @@ static void make_lines(struct frames *a)
         bench_note("not measured: times of the stages, which this device does not keep");
 }
 
-CLI_DESTROYER(destroy_weights, weir_arr_coc_weights_destroy)
-
-// The weights of a file, or those that come with the command, and a query.
+// And a query.
 static void load_weights(struct frames *a)
 {
-    struct weir_io_error error;
-    const char *path = a->weights_path ? a->weights_path : cli_find_weights();
-    if (!weir_arr_coc_weights_load(path, &a->weights, &error))
-        cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(destroy_weights, &a->weights);
+    a->weights = cli_load_weights(&a->weights_path);
     const size_t size = a->weights->query_size;
     a->query = cli_allocate(size, sizeof *a->query);
     weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
@@ -246,16 +226,17 @@ static void load_weights(struct frames *a)
 
 // Bare copies of as many bytes as the frames of a pipeline have.
 
-static void make_copies(struct frames *a, struct copies *c)
+static void make_copies(struct frames *a, weir_device *device, struct copies *c)
 {
     const size_t up = a->image_bytes, down = a->result_bytes;
-    bench_queue(c->device, "bench/up", 0, &c->up);
-    bench_queue(c->device, "bench/down", 0, &c->down);
-    bench_buffer(c->device, "copies", up, WEIR_PLACE_HOST, &c->up_host);
-    bench_buffer(c->device, "copies", up, WEIR_PLACE_DEVICE, &c->up_device);
-    bench_buffer(c->device, "copies", down, WEIR_PLACE_HOST, &c->down_host);
-    bench_buffer(c->device, "copies", down, WEIR_PLACE_DEVICE, &c->down_device);
-    bench_work_spoil(c->up_host, up);
+    bench_queue(device, "bench/up", 0, &c->up);
+    bench_queue(device, "bench/down", 0, &c->down);
+    bench_buffer(device, "copies", up, WEIR_PLACE_HOST, &c->up_host);
+    bench_buffer(device, "copies", up, WEIR_PLACE_DEVICE, &c->up_device);
+    bench_buffer(device, "copies", down, WEIR_PLACE_HOST, &c->down_host);
+    bench_buffer(device, "copies", down, WEIR_PLACE_DEVICE, &c->down_device);
+    memset(bench_begin(c->up_host, WEIR_ACCESS_WRITE), 0, up);
+    bench_end(c->up_host, WEIR_ACCESS_WRITE);
     bench_fill(c->down, c->down_device, down);
 }
 
@@ -320,21 +301,6 @@ static void make_images(struct frames *a)
     }
 }
 
-// The first is the benchmark's.
-static void open_devices(struct frames *a)
-{
-    weir_device *list[CLI_DEVICES_MAX];
-    struct cli_devices rest = {.count = 0};
-    const uint32_t there = (uint32_t)weir_device_count(bench.runtime);
-    const uint32_t wanted = a->wanted.all ? there : a->wanted.count;
-    for (uint32_t i = 1; i < wanted && i < DEVICES_MOST; i++)
-        rest.indices[rest.count++] = a->wanted.all ? i : a->wanted.indices[i];
-    a->copies[0].device = bench.device;
-    a->device_count = 1 + (rest.count ? cli_devices_open(bench.runtime, &rest, list) : 0);
-    for (uint32_t i = 1; i < a->device_count; i++)
-        a->copies[i].device = list[i - 1];
-}
-
 static void destroy_results(void *object)
 {
     struct frames *a = object;
@@ -365,7 +331,7 @@ static void keep_rate(struct bench_samples *samples, uint64_t frames, uint64_t b
 {
     const double ns = (double)(cli_now_ns() - began) / (double)frames;
     bench_keep(samples, 1e9 / ns);
-    bench_figure(&(struct bench_samples){0}, ns * 1e-6, "%s", name);
+    bench_serve(ns * 1e-6, "%s", name);
 }
 
 static void time_copies(struct frames *a, struct image *image, uint32_t devices,
@@ -406,8 +372,8 @@ static void time_stages(struct frames *a, struct image *image)
 static void time_image(struct frames *a, struct image *image)
 {
     time_copies(a, image, 1, &image->copies[0]);
-    if (a->device_count > 1)
-        time_copies(a, image, a->device_count, &image->copies[1]);
+    if (bench.device_count > 1)
+        time_copies(a, image, bench.device_count, &image->copies[1]);
     if (a->timed.owner)
         time_stages(a, image);
     for (size_t i = 0; i < a->line_count; i++)
@@ -420,7 +386,7 @@ static void report_copies(struct frames *a, struct bench_table *table, const str
                           bool all)
 {
     bench_text(table, "image", "image", image->name);
-    bench_number(table, "devices", "devices", all ? a->device_count : 1);
+    bench_number(table, "devices", "devices", all ? bench.device_count : 1);
     bench_number(table, "bytes_in", "bytes in", (double)image->bytes);
     bench_number(table, "bytes_out", "bytes out", (double)a->result_bytes);
     bench_value(table, "frames_per_second", "frames/s", 1, image->copies[all]);
@@ -459,7 +425,7 @@ static void report(struct frames *a)
     bench_plot("ARR-COC: frames a second by slots", "", "frames/s");
     for (size_t k = 0; k < a->image_count; k++) {
         report_copies(a, copies, &a->images[k], false);
-        if (a->device_count > 1)
+        if (bench.device_count > 1)
             report_copies(a, copies, &a->images[k], true);
         for (size_t i = 0; i < a->line_count; i++)
             report_rate(a, frames, &a->images[k], i);
@@ -480,13 +446,8 @@ static void report(struct frames *a)
 static void check(void *user)
 {
     struct frames *a = user;
-    a->wanted = cli_devices_read(a->asked_devices);
+    bench.wanted = cli_devices_read(a->asked_devices);
     a->lines_of_one = a->slots.count * a->graphs.count;
-    if (a->wanted.count > DEVICES_MOST)
-        cli_fail(CLI_USAGE, "%u devices are named, and at most %d are measured",
-                 (unsigned)a->wanted.count, DEVICES_MOST);
-    if (a->asked_devices)
-        bench.select = a->wanted.all ? "0" : cli_text("%u", (unsigned)a->wanted.indices[0]);
     if (a->lines_of_one * (a->asked_devices ? 2 : 1) > LINES_MOST)
         cli_fail(CLI_USAGE, "more than %d pipelines; name fewer numbers of slots", LINES_MOST);
     if (bench.serve && (a->asked_devices || bench.operand_count > 1))
@@ -498,12 +459,11 @@ static void run(void *user)
     struct frames *a = user;
     if (a->count == 0)
         a->count = bench.limits->unified_memory ? 10 : 500;
-    open_devices(a);
     make_images(a);
     load_weights(a);
     make_lines(a);
-    for (uint32_t d = 0; d < a->device_count; d++)
-        make_copies(a, &a->copies[d]);
+    for (uint32_t d = 0; d < bench.device_count; d++)
+        make_copies(a, bench.devices[d], &a->copies[d]);
     check_results(a);
     for (bench_start(); bench_turn();)
         for (size_t k = 0; k < a->image_count; k++)
@@ -544,7 +504,6 @@ int cli_bench_arr_coc(int argc, char **argv)
         .operands = "[IMAGE]...",
         .options = options,
         .option_count = BENCH_COUNT(options),
-        .opens_device = true,
         .serves = true,
         .check = check,
         .run = run,

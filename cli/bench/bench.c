@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "cli/common/signals.h"
-#include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
 
 struct bench bench = {.turns = 11, .group = "weir bench"};
@@ -40,25 +39,22 @@ static void put(struct bench_table *table, struct bench_column column, json_t *v
 
 void bench_text(struct bench_table *table, const char *key, const char *head, const char *text)
 {
-    put(table, (struct bench_column){key, head, 'l', 0}, cli_json_string(text));
+    put(table, (struct bench_column){key, head, "l", 0}, cli_json_string(text));
 }
 
 void bench_number(struct bench_table *table, const char *key, const char *head, double number)
 {
-    put(table, (struct bench_column){key, head, 'r', 0}, json_real(number));
+    put(table, (struct bench_column){key, head, "r", 0}, json_real(number));
 }
 
 void bench_value(struct bench_table *table, const char *key, const char *head, int decimals,
                  struct bench_samples samples)
 {
     const struct bench_spread spread = bench_spread(samples);
-    json_t *value = samples.count > 0 ? json_object() : json_null();
-    if (samples.count > 0) {
-        cli_json_set(value, "median", json_real(spread.median));
-        cli_json_set(value, "min", json_real(spread.minimum));
-        cli_json_set(value, "max", json_real(spread.maximum));
-    }
-    put(table, (struct bench_column){key, head, 's', decimals}, value);
+    json_t *value = samples.count > 0 ? json_pack("{s:f, s:f, s:f}", "median", spread.median, "min",
+                                                  spread.minimum, "max", spread.maximum)
+                                      : json_null();
+    put(table, (struct bench_column){key, head, "rl", decimals}, value);
 }
 
 // Plots.
@@ -71,13 +67,18 @@ void bench_plot(const char *title, const char *x, const char *y)
     snprintf(plot->y_name, sizeof plot->y_name, "%s", y);
 }
 
-void bench_plot_bar(const char *series, const char *group, struct bench_samples samples)
+void bench_plot_point(const char *series, double x, struct bench_samples samples)
 {
     const struct bench_spread spread = bench_spread(samples);
     if (samples.count > 0)
         cli_plot_add(cli_plot_series(&bench.plot, series),
-                     (struct cli_plot_point){(double)cli_plot_group(&bench.plot, group),
-                                             spread.median, spread.minimum, spread.maximum});
+                     (struct cli_plot_point){x, spread.median, spread.minimum, spread.maximum});
+}
+
+void bench_plot_bar(const char *series, const char *group, struct bench_samples samples)
+{
+    if (samples.count > 0)
+        bench_plot_point(series, (double)cli_plot_group(&bench.plot, group), samples);
 }
 
 void bench_plot_level(const char *name, double level)
@@ -103,9 +104,9 @@ static void print_cell(struct weir_table *to, const struct bench_column *column,
                        const json_t *value)
 {
     const int decimals = column->decimals;
-    if (column->alignment == 'l')
+    if (json_is_string(value))
         weir_table_add(to, "%s", json_string_value(value));
-    else if (column->alignment == 'r')
+    else if (json_is_real(value))
         weir_table_add(to, "%.0f", json_real_value(value));
     else if (json_is_null(value))
         weir_table_add(to, "\t");
@@ -121,10 +122,8 @@ static void print_table(const struct bench_table *table)
     size_t index;
     json_t *row;
     for (size_t i = 0; i < table->column_count; i++) {
-        const bool spread = table->columns[i].alignment == 's';
-        const char letters[] = {table->columns[i].alignment, '\0'};
-        strcat(alignment, spread ? "rl" : letters);
-        weir_table_add(&to, spread ? "%s\t" : "%s", table->columns[i].head);
+        strcat(alignment, table->columns[i].alignment);
+        weir_table_add(&to, table->columns[i].alignment[1] ? "%s\t" : "%s", table->columns[i].head);
     }
     json_array_foreach(table->rows, index, row)
     {
@@ -135,18 +134,23 @@ static void print_table(const struct bench_table *table)
     cli_table_print(&to, stdout, 2);
 }
 
+// The device; "" without one.
+static const char *place(void)
+{
+    if (!bench.device)
+        return "";
+    const struct weir_device_info *info = weir_device_get_info(bench.device);
+    return cli_text("%s (%s, %s)", info->name, weir_runtime_backend(bench.runtime), info->driver);
+}
+
 static void print_text(void)
 {
     size_t index;
     json_t *note;
     const char *key;
     json_t *value;
-    printf("%s", bench.command);
-    if (bench.device) {
-        const struct weir_device_info *info = weir_device_get_info(bench.device);
-        printf(" on %s (%s, %s)", info->name, weir_runtime_backend(bench.runtime), info->driver);
-    }
-    printf("\nmedian of %llu turn%s, smallest .. largest", turns_of(), turns_of() == 1 ? "" : "s");
+    printf("%s%s%s\nmedian of %llu turn%s, smallest .. largest", bench.command,
+           bench.device ? " on " : "", place(), turns_of(), turns_of() == 1 ? "" : "s");
     json_object_foreach(bench.parameters, key, value)
     {
         printf("; %s %.6g", key, json_real_value(value));
@@ -197,13 +201,9 @@ static int bench_report(void)
             code = CLI_FAILED;
     }
     if (bench.plot_path) {
-        struct cli_plot *plot = &bench.plot;
-        const struct weir_device_info *info =
-            bench.device ? weir_device_get_info(bench.device) : NULL;
-        snprintf(plot->subtitle, sizeof plot->subtitle,
-                 "%s%s%s%smedian of %llu turns, with the smallest and the largest",
-                 info ? info->name : "", info ? " (" : "",
-                 info ? weir_runtime_backend(bench.runtime) : "", info ? "), " : "", turns_of());
+        snprintf(bench.plot.subtitle, sizeof bench.plot.subtitle,
+                 "%s%smedian of %llu turns, with the smallest and the largest", place(),
+                 bench.device ? ", " : "", turns_of());
         cli_plot_write(&bench.plot, bench.plot_path);
     }
     return code;
@@ -389,7 +389,7 @@ void bench_keep(struct bench_samples *samples, double value)
     bench.kept += bench.turn > 0;
 }
 
-void bench_figure(struct bench_samples *samples, double ms, const char *format, ...)
+void bench_serve(double ms, const char *format, ...)
 {
     char name[96];
     const size_t used = strlen(bench.served);
@@ -397,10 +397,8 @@ void bench_figure(struct bench_samples *samples, double ms, const char *format, 
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    bench_keep(samples, ms);
-    if (bench.serve)
-        snprintf(bench.served + used, sizeof bench.served - used, "%s\"%s\": %.6f",
-                 used ? ", " : "", name, ms);
+    snprintf(bench.served + used, sizeof bench.served - used, "%s\"%s\": %.6f", used ? ", " : "",
+             name, ms);
 }
 
 // Lists.
@@ -440,15 +438,13 @@ static _Noreturn void refuse_item(const char *option, const struct bench_list *l
     for (size_t i = 0; list->words && list->words[i]; i++)
         snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
                  list->words[i]);
-    if (list->maximum == 0)
-        cli_fail(CLI_USAGE, "--%s takes some of %s, with commas between them, not '%.*s'", option,
-                 names, (int)length, item);
-    cli_fail(CLI_USAGE,
-             "--%s takes whole numbers from %llu to %llu%s%s%s, with commas between them, "
-             "not '%.*s'",
-             option, (unsigned long long)list->minimum, (unsigned long long)list->maximum,
-             list->maximum >= 1 << 20 ? ", such as 64K or 16M" : "", list->words ? ", and " : "",
-             names, (int)length, item);
+    const char *numbers =
+        cli_text("whole numbers from %llu to %llu%s%s", (unsigned long long)list->minimum,
+                 (unsigned long long)list->maximum,
+                 list->maximum >= 1 << 20 ? ", such as 64K or 16M" : "",
+                 list->words ? ", and " : "");
+    cli_fail(CLI_USAGE, "--%s takes %s%s, with commas between them, not '%.*s'", option,
+             list->maximum ? numbers : "some of ", names, (int)length, item);
 }
 
 void bench_parse_list(const char *option, struct bench_list *list)
@@ -491,7 +487,11 @@ static uint32_t increment_once(weir_device *device)
 static void open_device(const struct bench_program *program)
 {
     bench.runtime = cli_open(bench.config);
-    bench.device = cli_device(bench.runtime, bench.select, NULL);
+    if (bench.select)
+        bench.devices[bench.device_count++] = cli_device(bench.runtime, bench.select, NULL);
+    else
+        bench.device_count = cli_devices_open(bench.runtime, &bench.wanted, bench.devices);
+    bench.device = bench.devices[0];
     bench.limits = weir_device_limits(bench.device);
     cli_clock_use(weir_runtime_extension(bench.runtime, WEIR_HOST_CLOCK));
     if (program->launches_nothing)
@@ -526,15 +526,13 @@ static void parse(const struct bench_program *program, int argc, char **argv)
         {"quiet", NULL, "no progress line and no notes on standard error", CLI_FLAG, &bench.quiet,
          0, 0},
         {"serve", NULL, "measure a turn for each line of the input", CLI_FLAG, &bench.serve, 0, 0},
-        // Last, because benchmarks that choose their devices themselves do not have it.
         CLI_CONFIG(&bench.config),
     };
-    const size_t common_count = sizeof common / sizeof *common - !program->opens_device;
     struct cli_option options[OPTIONS_MAX];
     size_t count = 0;
     for (size_t i = 0; i < program->option_count; i++)
         options[count++] = program->options[i];
-    for (size_t i = 0; i < common_count; i++)
+    for (size_t i = 0; i < BENCH_COUNT(common); i++)
         if (has_option(program, common[i].out))
             options[count++] = common[i];
     bench.name = argv[0];
@@ -584,7 +582,7 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
     cli_own(leave_bench, NULL);
     if (program->check)
         program->check(user);
-    if (program->opens_device)
+    if (!program->opens_devices)
         open_device(program);
     program->run(user);
     leave_turns();

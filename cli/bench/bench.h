@@ -25,6 +25,7 @@
 #include "cli/common/own.h"
 #include "cli/common/plot.h"
 #include "cli/common/progress.h"
+#include "cli/runtime/open.h"
 
 enum {
     BENCH_TURNS_MAX = 101,
@@ -60,10 +61,10 @@ struct bench_samples bench_scaled(struct bench_samples samples, double by);
 // Tables.
 
 struct bench_column {
-    const char *key;  // in JSON
-    const char *head; // on the terminal
-    char alignment;   // 'l', 'r', or 's': a spread, which takes two columns on the terminal
-    int decimals;     // of a spread
+    const char *key;       // in JSON
+    const char *head;      // on the terminal
+    const char *alignment; // "l", "r", or "rl": a spread, which takes two columns on the terminal
+    int decimals;          // of a spread
 };
 
 struct bench_table {
@@ -102,7 +103,7 @@ struct bench {
     uint64_t turns;
     bool json;
     bool quiet;
-    bool serve;  // a turn for each line of the input: bench_figure()
+    bool serve;  // a turn for each line of the input: bench_serve()
     bool silent; // another rank of the same run reports
     char **operands;
     size_t operand_count;
@@ -110,11 +111,13 @@ struct bench {
     const char *name;  // "overlap"
     char command[64];  // both
 
-    // Where it runs, if the benchmark opens a device. `select` is the device's index; NULL: the one
-    // that the configuration names.
+    // Where it runs, if the benchmark opens a device: the one that `select` names as the configuration does, or, if
+    // that is NULL, those that are `wanted`.
     const char *select;
+    struct cli_devices wanted;
     weir_runtime *runtime;
-    weir_device *device;
+    weir_device *devices[CLI_DEVICES_MAX], *device; // the latter is the first
+    uint32_t device_count;
     const struct weir_limits *limits;
     bool runs_kernels; // false on a device whose kernels do nothing, as null's; not
                        // determined for a benchmark that launches nothing
@@ -140,12 +143,12 @@ struct bench {
 extern struct bench bench;
 
 struct bench_program {
-    const char *manual; // NULL: "weir-bench(1)"
-    const char *about;
+    const char *manual;               // NULL: "weir-bench(1)"
+    const char *about;                // NULL: the command's summary
     const char *operands;             // as in the help; NULL: none
     const struct cli_option *options; // its own; the common ones follow
     size_t option_count;
-    bool opens_device;
+    bool opens_devices; // itself; else it is on those that the configuration or bench.wanted names
     // It launches no kernels, so it runs on devices that the command has no kernels for.
     bool launches_nothing;
     bool serves; // has --serve
@@ -199,16 +202,16 @@ bool bench_turn(void);
 void bench_keep(struct bench_samples *samples, double value);
 
 // With --serve another program takes turns with this one (tests/bench/peers): after a line that says how many
-// results were checked there is a turn for each line of the input, and no report. The same as bench_keep(), in
-// milliseconds; the line of the turn has it under this name.
-void bench_figure(struct bench_samples *samples, double ms, const char *format, ...)
-    WEIR_PRINTF(3, 4);
+// results were checked there is a turn for each line of the input, and no report. The line of the turn has the
+// milliseconds under this name.
+void bench_serve(double ms, const char *format, ...) WEIR_PRINTF(2, 3);
 
 // The names of the plot and its axes; `x` may be "".
 void bench_plot(const char *title, const char *x, const char *y);
 // A level to compare with.
 void bench_plot_level(const char *name, double level);
-// In the plot, a bar of a group. Without samples: nothing.
+// In the plot, a point of a line; and a bar of a group. Without samples: nothing.
+void bench_plot_point(const char *series, double x, struct bench_samples samples);
 void bench_plot_bar(const char *series, const char *group, struct bench_samples samples);
 
 #endif

@@ -3,7 +3,6 @@
 #include "cli/bench/comm.h"
 
 #include "base/bus.h"
-#include "cli/runtime/open.h"
 
 enum {
     ITERATIONS_MOST = 100000
@@ -20,33 +19,22 @@ static const weir_collective kinds[] = {
 static const char *const kind_names[] = {"all-reduce",     "reduce",     "broadcast", "all-gather",
                                          "reduce-scatter", "all-to-all", "exchange",  NULL};
 
-static const struct comm_way *const *others; // beside Weir, up to NULL
-
 // Ranks.
 
 CLI_DESTROYER(destroy_comm, weir_comm_destroy)
 
 // A device that another rank has is shared.
-static void open_device(struct bench_ranks *all, struct bench_rank *rank, uint32_t index)
-{
-    const size_t devices = weir_device_count(bench.runtime);
-    if (rank->device)
-        return;
-    if (devices && index >= devices && rank != all->ranks)
-        rank->device = all->ranks[index % devices].device;
-    else
-        rank->device =
-            cli_device(bench.runtime, devices > 1 ? cli_text("%zu", index % devices) : NULL, NULL);
-}
-
 static void create_all(uint64_t asked, struct bench_ranks *all)
 {
+    const size_t there = weir_device_count(bench.runtime);
     weir_device *devices[BENCH_RANKS_MAX];
     weir_comm *comms[BENCH_RANKS_MAX];
     all->local_count = (uint32_t)asked;
-    for (uint32_t i = 0; i < all->local_count; i++) {
-        open_device(all, &all->ranks[i], i);
-        devices[i] = all->ranks[i].device;
+    devices[0] = all->ranks[0].device;
+    for (uint32_t i = 1; i < all->local_count; i++) {
+        devices[i] =
+            i < there ? cli_device(bench.runtime, cli_text("%u", i), NULL) : devices[i % there];
+        all->ranks[i].device = devices[i];
     }
     cli_fine(weir_comm_create_all(devices, all->local_count,
                                   WEIR_PARAMS(weir_comm, .label = "bench"), comms));
@@ -58,10 +46,12 @@ static void create_all(uint64_t asked, struct bench_ranks *all)
 
 static void create_comms(uint64_t asked, struct bench_ranks *all)
 {
+    const size_t there = weir_device_count(bench.runtime);
     struct bench_rank *first = &all->ranks[0];
     uint32_t rank;
     cli_local_rank(&rank);
-    open_device(all, first, rank);
+    first->device =
+        cli_device(bench.runtime, there > 1 ? cli_text("%zu", rank % there) : NULL, NULL);
     all->local_count = 1;
     cli_fine(
         weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"), &first->comm));
@@ -76,6 +66,7 @@ static void create_comms(uint64_t asked, struct bench_ranks *all)
 void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks)
 {
     *out_ranks = (struct bench_ranks){.count = 0};
+    bench.runtime = cli_open(bench.config);
     create_comms(asked, out_ranks);
     for (uint32_t i = 0; i < out_ranks->local_count; i++) {
         struct bench_rank *rank = &out_ranks->ranks[i];
@@ -331,9 +322,10 @@ static void put_row(const struct comm_bench *b, struct bench_table *table,
     bench_value(table, "algorithm_gbs", "GB/s", 2, rate);
     bench_value(table, "bus_gbs", "bus GB/s", 2, bus);
     for (size_t i = 1; i < b->way_count; i++) {
-        const struct comm_way *way = b->ways[i];
-        bench_value(table, way->key, way->head, 0, row->ns[i]);
-        bench_value(table, way->over_key, way->over_head, 3, bench_ratio(row->ns[0], row->ns[i]));
+        const char *way = b->ways[i]->name;
+        bench_value(table, cli_text("%s_ns", way), cli_text("%s ns", way), 0, row->ns[i]);
+        bench_value(table, cli_text("of_%s", way), cli_text("over %s", way), 3,
+                    bench_ratio(row->ns[0], row->ns[i]));
     }
 }
 
@@ -357,13 +349,12 @@ static void report(struct comm_bench *b)
 static void run(void *user)
 {
     struct comm_bench *b = user;
-    bench.runtime = cli_open(b->config);
     open_ranks(b);
     make_rows(b);
     b->ways[b->way_count++] = &weir_way;
-    for (size_t i = 0; others[i]; i++)
-        if (others[i]->open(b))
-            b->ways[b->way_count++] = others[i];
+    for (size_t i = 0; b->with && b->with->others[i]; i++)
+        if (b->with->others[i]->open(b))
+            b->ways[b->way_count++] = b->with->others[i];
     check_all(b);
     for (bench_start(); bench_turn();)
         for (size_t i = 0; i < b->row_count; i++)
@@ -391,28 +382,24 @@ int bench_comm_main(const struct comm_with *with, int argc, char **argv)
          &b.asked_ranks, 1, BENCH_RANKS_MAX},
         {"iterations", "N", "collectives in a turn (10)", CLI_COUNT, &b.iterations, 1,
          ITERATIONS_MOST},
-        CLI_CONFIG(&b.config),
-        with->option,
+        with ? with->option : (struct cli_option){0},
     };
     const struct bench_program program = {
-        .about = with->about,
+        .about = "Measures collectives of float32 numbers: how long one takes, by the slowest "
+                 "rank, and\nthe bandwidths that nccl-tests compute of it. Rank 0 prints.\n\n"
+                 "  weir bench comm --ranks 4\n"
+                 "  weir launch -n 2 weir bench comm --size 1M,64M --memory host\n"
+                 "  WEIR_COMM_TRANSPORT=mpi mpirun -n 2 weir bench comm",
         .options = options,
-        .option_count = BENCH_COUNT(options) - !with->option.name,
+        .option_count = BENCH_COUNT(options) - !with,
+        .opens_devices = true,
         .run = run,
     };
-    others = with->others;
+    b.with = with;
     return bench_main(&program, &b, argc, argv);
 }
 
 int cli_bench_comm(int argc, char **argv)
 {
-    static const struct comm_with alone = {
-        .about =
-            "Measures collectives of float32 numbers: how long one takes, by the slowest rank, "
-            "and\nthe bandwidths that nccl-tests compute of it. Rank 0 prints.\n\n"
-            "  weir bench comm --ranks 4\n"
-            "  weir launch -n 2 weir bench comm --size 1M,64M --memory host\n"
-            "  WEIR_COMM_TRANSPORT=mpi mpirun -n 2 weir bench comm",
-    };
-    return bench_comm_main(&alone, argc, argv);
+    return bench_comm_main(NULL, argc, argv);
 }

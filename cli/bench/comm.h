@@ -3,7 +3,6 @@
 #ifndef WEIR_CLI_BENCH_COMM_H
 #define WEIR_CLI_BENCH_COMM_H
 
-#include "cli/bench/bench.h"
 #include "cli/bench/work.h"
 
 // The ranks of a benchmark that measures collectives: the one that a launcher started, or several in
@@ -51,7 +50,7 @@ struct comm_row {
 };
 
 struct comm_bench {
-    const char *config;
+    const struct comm_with *with; // NULL: Weir alone
     struct bench_list sizes, kinds, memory;
     uint64_t asked_ranks;
     uint64_t iterations;
@@ -68,10 +67,9 @@ struct comm_bench {
 
 // Weir, or another library, with the same ranks.
 struct comm_way {
-    const char *key, *head;           // of its time
-    const char *over_key, *over_head; // of Weir's over its
-    unsigned kinds;                   // a bit for each that it has
-    bool on_weirs_memory;             // so that results are compared
+    const char *name;     // in columns of its time, and of Weir's over its
+    unsigned kinds;       // a bit for each that it has
+    bool on_weirs_memory; // so that results are compared
     // False, after a note, on all ranks if one of them cannot have it.
     bool (*open)(struct comm_bench *b);
     // The row's call on all ranks of this process, and the end of all such calls.
@@ -80,9 +78,8 @@ struct comm_way {
 };
 
 struct comm_with {
-    const char *about;
     const struct comm_way *others[COMM_WAYS_MAX]; // up to NULL
-    struct cli_option option;                     // one more; without a name: none
+    struct cli_option option;                     // one more
 };
 
 int bench_comm_main(const struct comm_with *with, int argc, char **argv);

@@ -9,8 +9,7 @@
 #include "patterns/chunks.h"
 
 enum {
-    CASES_MOST = 8,
-    WAYS_MOST = 512,
+    CASES_MOST = BENCH_LIST_MAX * BENCH_LIST_MAX,
     QUEUES_MOST = 512
 };
 
@@ -60,8 +59,8 @@ struct overlap {
     size_t reference_count;
     struct way *ways;
     size_t way_count;
-    uint32_t queue_count;            // of all ways
-    const struct overlap_raw *calls; // NULL: there are none
+    uint32_t queue_count;          // of all ways
+    const struct overlap_raw *raw; // NULL: there is none
     size_t raw_count;
     struct bench_samples raw_ms[OVERLAP_RAW_MOST], auto_ms; // the latter of the first size
 };
@@ -83,6 +82,13 @@ static double time_job(weir_chunks *chunks)
     cli_fine(weir_chunks_run(chunks, NULL, 0, &done));
     cli_fine(weir_event_sync(done, WEIR_FOREVER));
     return (double)(cli_now_ns() - began);
+}
+
+static void need_queues(size_t count)
+{
+    if (count > QUEUES_MOST)
+        cli_fail(CLI_USAGE, "these ways have more than %d queues together; name fewer",
+                 QUEUES_MOST);
 }
 
 CLI_DESTROYER(destroy_chunks, weir_chunks_destroy)
@@ -115,9 +121,7 @@ static void create_job(struct overlap *o, struct way *way)
     cli_own(destroy_chunks, &way->job);
     weir_chunks_get_plan(way->job, &way->plan);
     o->queue_count += way->plan.queue_count;
-    if (o->queue_count > QUEUES_MOST)
-        cli_fail(CLI_USAGE, "these ways have more than %d queues together; name fewer",
-                 QUEUES_MOST);
+    need_queues(o->queue_count);
 }
 
 // Creates the job, which is kept, and runs it once to check its results.
@@ -151,23 +155,20 @@ static double time_copies(const struct overlap *o, size_t size, bool up, bool do
 
 // What is listed.
 
-static struct way *list_way(struct overlap *o, struct reference *reference, uint64_t order)
+static void list_way(struct overlap *o, struct reference *reference, uint64_t order,
+                     uint64_t queues, uint64_t chunks)
 {
-    struct way *way = &o->ways[o->way_count++];
-    *way = (struct way){o, reference, .order = order, .queues = AUTO, .chunks = AUTO};
-    return way;
+    o->ways[o->way_count++] = (struct way){o, reference, order, queues, .chunks = chunks};
 }
 
 // `auto` is one way; the other orders are combined with the lists of queues and chunks.
 static void list_order(struct overlap *o, struct reference *reference, uint64_t order)
 {
     if (order == AUTO)
-        (void)list_way(o, reference, order);
-    for (size_t i = 0; order != AUTO && i < o->queues.count * o->chunks.count; i++) {
-        struct way *way = list_way(o, reference, order);
-        way->queues = o->queues.values[i / o->chunks.count];
-        way->chunks = o->chunks.values[i % o->chunks.count];
-    }
+        list_way(o, reference, order, AUTO, AUTO);
+    for (size_t i = 0; order != AUTO && i < o->queues.count * o->chunks.count; i++)
+        list_way(o, reference, order, o->queues.values[i / o->chunks.count],
+                 o->chunks.values[i % o->chunks.count]);
 }
 
 static void list_reference(struct overlap *o, uint64_t size, uint64_t kernel)
@@ -176,8 +177,7 @@ static void list_reference(struct overlap *o, uint64_t size, uint64_t kernel)
     reference->size = (size_t)size / sizeof(uint32_t) * sizeof(uint32_t);
     reference->kernel = kernel;
     reference->one_queue = o->way_count;
-    struct way *one = list_way(o, reference, BENCH_WORD + WEIR_CHUNKS_DEPTH_FIRST);
-    one->queues = one->chunks = 1;
+    list_way(o, reference, BENCH_WORD + WEIR_CHUNKS_DEPTH_FIRST, 1, 1);
     for (size_t i = 0; i < o->orders.count; i++)
         list_order(o, reference, o->orders.values[i]);
 }
@@ -186,11 +186,7 @@ static void list_all(struct overlap *o)
 {
     const size_t cases = o->sizes.count * o->kernels.count;
     const size_t most = cases * o->orders.count * o->queues.count * o->chunks.count;
-    if (cases > CASES_MOST)
-        cli_fail(CLI_USAGE, "more than %d pairs of a size and a kernel; name fewer", CASES_MOST);
-    if (most > WAYS_MOST)
-        cli_fail(CLI_USAGE, "%zu ways to run the job, and at most %d are measured; name fewer",
-                 most, WAYS_MOST);
+    need_queues(most); // of one each
     o->ways = cli_allocate(most + cases, sizeof *o->ways);
     for (size_t i = 0; i < cases; i++)
         list_reference(o, o->sizes.values[i / o->kernels.count],
@@ -212,7 +208,7 @@ static void make_all(struct overlap *o)
     bench_queue(bench.device, "bench/up", 0, &o->up);
     bench_queue(bench.device, "bench/down", 0, &o->down);
     bench_work_fill(o->src, most, OVERLAP_SEED);
-    bench_work_spoil(o->dst, most);
+    bench_fill(o->down, o->dst, most);
     cli_fine(weir_queue_copy(o->down, o->rest, 0, o->src, 0, most));
     bench_sync(o->down);
 }
@@ -238,10 +234,10 @@ static void check_all(struct overlap *o)
         choose_rounds(o, &o->references[i]);
     for (size_t i = 0; i < o->way_count; i++)
         check_way(o, &o->ways[i]);
-    if (o->calls)
-        o->raw_count = o->calls->open(o->references[0].size);
+    if (o->raw)
+        o->raw_count = o->raw->open(o->references[0].size);
     for (size_t i = OVERLAP_RAW_COPIES; i < o->raw_count; i++)
-        (void)o->calls->run(i, true);
+        (void)o->raw->run(i, true);
 }
 
 // Measuring.
@@ -265,16 +261,21 @@ static void measure_weir(struct overlap *o)
         const double ns = time_job(way->job);
         bench_keep(&way->ns, ns);
         if (i == o->references[0].one_queue)
-            bench_figure(&(struct bench_samples){0}, ns * 1e-6, "weir_one_queue");
-        if (way->reference == o->references && way->order == AUTO)
-            bench_figure(&o->auto_ms, ns * 1e-6, "weir_auto");
+            bench_serve(ns * 1e-6, "weir_one_queue");
+        if (way->reference == o->references && way->order == AUTO) {
+            bench_keep(&o->auto_ms, ns * 1e-6);
+            bench_serve(ns * 1e-6, "weir_auto");
+        }
     }
 }
 
 static void measure_raw(struct overlap *o)
 {
-    for (size_t i = 0; i < o->raw_count; i++)
-        bench_figure(&o->raw_ms[i], o->calls->run(i, false), "raw_%s", o->calls->name(i));
+    for (size_t i = 0; i < o->raw_count; i++) {
+        const double ms = o->raw->run(i, false);
+        bench_keep(&o->raw_ms[i], ms);
+        bench_serve(ms, "raw_%s", o->raw->name(i));
+    }
 }
 
 // Reporting.
@@ -309,22 +310,12 @@ static void report_references(struct overlap *o)
 static void plot_way(struct overlap *o, const struct way *way, struct bench_samples ratio)
 {
     const bool queues = o->queues.count > 1 && way->order != AUTO, sizes = o->sizes.count > 1;
-    const struct bench_spread spread = bench_spread(ratio);
     const char *name =
         cli_text("%s%s, %s%s", order_words[way->order - BENCH_WORD],
                  queues ? cli_text(", %u queues", (unsigned)way->plan.queue_count) : "",
                  way->reference->kernel_name,
                  sizes ? cli_text(", %s", bench_bytes(way->reference->size)) : "");
-    struct cli_plot_series *series = cli_plot_series(&bench.plot, name);
-    const struct cli_plot_point point = {way->plan.chunk_count, spread.median, spread.minimum,
-                                         spread.maximum};
-    size_t at = series->count;
-    cli_plot_add(series, point);
-    // The points are sorted by x; `auto` may have chosen any number of chunks.
-    for (; at > 0 && at < series->count && series->points[at - 1].x > point.x; at--) {
-        series->points[at] = series->points[at - 1];
-        series->points[at - 1] = point;
-    }
+    bench_plot_point(name, way->plan.chunk_count, ratio);
 }
 
 static void put_way(struct overlap *o, struct bench_table *table, const struct way *way)
@@ -352,7 +343,7 @@ static void report_raw(struct overlap *o)
         bench_table("raw", "the first size, light, by the driver's own calls");
     for (size_t i = 0; i < o->raw_count; i++) {
         const struct bench_samples ms = o->raw_ms[i];
-        bench_text(table, "way", "way", o->calls->name(i));
+        bench_text(table, "way", "way", o->raw->name(i));
         bench_value(table, "ms", "ms", 3, ms);
         bench_value(table, "of_copies", "of copies both ways", 3,
                     bench_ratio(ms, o->raw_ms[OVERLAP_RAW_BOTH]));
@@ -390,7 +381,7 @@ static void run(void *user)
     report_raw(o);
 }
 
-int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)
+int bench_overlap_main(const struct overlap_raw *raw, int argc, char **argv)
 {
     static struct overlap o = {
         .sizes = {.minimum = SIZE_LEAST, .maximum = SIZE_MOST},
@@ -405,9 +396,9 @@ int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)
                    .words = queue_words},
         .kernels = {.minimum = 1, .maximum = ROUNDS_MOST, .words = kernel_words},
     };
-    o.orders.text = with->orders;
-    o.kernels.text = with->kernels;
-    o.calls = with->raw;
+    o.orders.text = raw ? "auto" : "auto,depth,breadth,interleaved";
+    o.kernels.text = raw ? "light" : "light,heavy";
+    o.raw = raw;
     static const struct cli_option options[] = {
         {"size", "LIST", "bytes each way: 16M,1G (16M where the processor is the\ndevice, else 1G)",
          CLI_VALUES, &o.sizes, 0, 0},
@@ -424,11 +415,15 @@ int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)
          &o.kernels, 0, 0},
     };
     const struct bench_program program = {
-        .about = with->about,
+        .about = "Uploads a job, runs a kernel over it and downloads it, in chunks, in every\n"
+                 "combination of the lists below; beside it the bare copies of the same bytes in\n"
+                 "both directions at once, which are the limit, and the job in one queue in one\n"
+                 "piece.\n\n"
+                 "  weir bench overlap --plot overlap.svg\n"
+                 "  weir bench overlap --size 64M,1G --orders auto --kernel light",
         .options = options,
         .option_count = BENCH_COUNT(options),
-        .opens_device = true,
-        .serves = with->raw != NULL,
+        .serves = raw,
         .run = run,
     };
     return bench_main(&program, &o, argc, argv);
@@ -436,15 +431,5 @@ int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)
 
 int cli_bench_overlap(int argc, char **argv)
 {
-    static const struct overlap_with alone = {
-        .about = "Uploads a job, runs a kernel over it and downloads it, in chunks, in every\n"
-                 "combination of the lists below; beside it the bare copies of the same bytes in\n"
-                 "both directions at once, which are the limit, and the job in one queue in one\n"
-                 "piece.\n\n"
-                 "  weir bench overlap --plot overlap.svg\n"
-                 "  weir bench overlap --size 64M,1G --orders auto --kernel light",
-        .orders = "auto,depth,breadth,interleaved",
-        .kernels = "light,heavy",
-    };
-    return bench_overlap_main(&alone, argc, argv);
+    return bench_overlap_main(NULL, argc, argv);
 }

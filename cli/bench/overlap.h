@@ -22,12 +22,7 @@ struct overlap_raw {
     double (*run)(size_t way, bool checks);
 };
 
-struct overlap_with {
-    const char *about;
-    const char *orders, *kernels;  // defaults
-    const struct overlap_raw *raw; // NULL: none; of the first size
-};
-
-int bench_overlap_main(const struct overlap_with *with, int argc, char **argv);
+// `raw`, of the first size, or NULL for none.
+int bench_overlap_main(const struct overlap_raw *raw, int argc, char **argv);
 
 #endif

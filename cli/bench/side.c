@@ -5,7 +5,6 @@ static bool weir_open_side(struct side *side, const struct weir_bundle *bundle, 
                            size_t size)
 {
     struct side_weir *weir = &side->weir;
-    (void)message, (void)size;
     if (!weir->device) {
         cli_fine(weir_device_open(NULL, NULL, &weir->device));
         cli_own_device(weir->device);

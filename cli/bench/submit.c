@@ -117,10 +117,9 @@ void bench_submit_measure(struct submit *s, const char *key, const char *title)
             bench_plot_bar("Weir", s->kinds[i].name, weir);
             continue;
         }
-        bench_value(table, "other_ns", s->other, 1, other);
+        bench_value(table, "other_ns", s->sides[1]->calls->name, 1, other);
         bench_value(table, "added_ns", "added", 1, bench_difference(weir, other));
-        if (s->is_ratio)
-            bench_value(table, "ratio", "ratio", 3, bench_ratio(weir, other));
+        bench_value(table, "ratio", "ratio", 3, bench_ratio(weir, other));
     }
 }
 
@@ -194,7 +193,6 @@ static void submit_slot(struct weir_operation *operation)
 static void slot_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
                       size_t size)
 {
-    (void)side, (void)queue, (void)up, (void)memory, (void)at;
     slots.copy.u.box.width = size;
     submit_slot(&slots.copy);
 }
@@ -207,13 +205,11 @@ static void slot_launch(struct side *side, unsigned queue, const struct side_lau
 
 static void slot_record(struct side *side, unsigned queue, unsigned event)
 {
-    (void)side, (void)queue, (void)event;
     submit_slot(&slots.record);
 }
 
 static void slot_wait(struct side *side, unsigned queue, unsigned event)
 {
-    (void)side, (void)queue, (void)event;
     submit_slot(&slots.wait);
 }
 
@@ -227,7 +223,7 @@ static struct side *open_slots(const struct side *weir, const struct weir_link *
                                              .line = __LINE__};
     side = *weir;
     calls = side_weir_calls;
-    calls.name = "the null backend";
+    calls.name = "its slot";
     calls.copy = slot_copy;
     calls.launch = slot_launch;
     calls.record = slot_record;
@@ -275,10 +271,7 @@ static void run(void *user)
     static struct submit submit = {.kinds = kinds,
                                    .count = BENCH_COUNT(kinds),
                                    .copied = SUBMIT_BYTES};
-    static struct submit above = {.kinds = kinds,
-                                  .count = ABOVE_NULL,
-                                  .copied = 64,
-                                  .other = "its slot"};
+    static struct submit above = {.kinds = kinds, .count = ABOVE_NULL, .copied = 64};
     bench_parameter("operations", (double)operations);
     submit.operations = above.operations = operations;
     submit.sides[0] = &device;
@@ -316,7 +309,6 @@ int cli_bench_submit(int argc, char **argv)
             "  weir bench submit --turns 31 --json",
         .options = options,
         .option_count = BENCH_COUNT(options),
-        .opens_device = true,
         .run = run,
     };
     return bench_main(&program, &operations, argc, argv);

@@ -40,8 +40,6 @@ struct submit {
     size_t copied;         // bytes of a copy
     uint32_t added;        // by a launch: 0 or 1
     bool to_the_end;       // the wait for the device is timed too
-    bool is_ratio;         // the table has it
-    const char *other;     // what the table calls the side beside Weir's
     struct side *sides[2]; // Weir's, and the one beside it; NULL: there is none
     struct bench_samples ns[SUBMIT_KINDS_MOST][2];
 };

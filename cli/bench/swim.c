@@ -56,15 +56,41 @@ struct swim_way {
     enum swim_light light;
 };
 
-// Of one way in each turn, milliseconds.
-struct figures {
-    struct bench_samples all;   // from the first submit to the end of all work
-    struct bench_samples host;  // until the last call of the way returned
-    struct bench_samples light; // until the light kernels were done
+static const struct swim_way ways[] = {
+    {"products", PRODUCTS, false, true, PORTABLE, NONE},
+    {"down, pinned", DOWN, false, true, PORTABLE, NONE},
+    {"down, pageable", DOWN, true, true, PORTABLE, NONE},
+    {"up, pinned", UP, false, true, PORTABLE, NONE},
+    {"up, pageable", UP, true, true, PORTABLE, NONE},
+    {"pinned, one queue", ALL, false, false, PORTABLE, NONE},
+    {"pinned, three queues", ALL, false, true, PORTABLE, NONE},
+    {"pageable, one queue", ALL, true, false, PORTABLE, NONE},
+    {"pageable, three queues", ALL, true, true, PORTABLE, NONE},
+    {"products, twin", PRODUCTS, false, true, TWIN, NONE},
+    {"products, cuBLAS", PRODUCTS, false, true, BLAS, NONE},
+    {"products, tensor cores", PRODUCTS, false, true, TENSOR, NONE},
+    {"after them, same queue", PRODUCTS, false, true, PORTABLE, AFTER},
+    {"beside them, own queue", PRODUCTS, false, true, PORTABLE, BESIDE},
+    {"beside them, highest priority", PRODUCTS, false, true, PORTABLE, FIRST},
+    {"after tensor cores, same queue", PRODUCTS, false, true, TENSOR, AFTER},
+    {"beside tensor cores, own queue", PRODUCTS, false, true, TENSOR, BESIDE},
 };
 
-struct swim_times {
-    double all_ms, host_ms, light_ms;
+enum way_number {
+    WAY_PRODUCTS,
+    DOWN_PINNED,
+    DOWN_PAGEABLE,
+    UP_PINNED,
+    UP_PAGEABLE,
+    WAYS = sizeof ways / sizeof *ways
+};
+
+// Milliseconds from a way's first submit on.
+enum moment {
+    DONE,       // until the end of all work
+    RETURNED,   // until the last call of the way returned
+    LIGHT_DONE, // until the light kernels were done
+    MOMENTS
 };
 
 struct swim {
@@ -87,10 +113,10 @@ struct swim {
     weir_buffer *down_from, *up_to;
     weir_buffer *down_pinned, *up_pinned;
     uint32_t *down_plain, *up_plain;
-    void *read_back;                                   // for checks
-    struct figures *figures;                           // of each way
-    struct train_blas *blas;                           // NULL where there is no cuBLAS
-    struct train_blas_product blas_products[2 * RING]; // those on tensor cores last
+    void *read_back;                        // for checks
+    struct train_engine engine;             // without cuBLAS where there is none
+    struct train_product by_blas[2 * RING]; // those on tensor cores last
+    struct bench_samples ms[WAYS][MOMENTS];
 };
 
 enum {
@@ -169,27 +195,22 @@ static void fill_copies(struct swim *swim)
     const size_t size = swim->all_bytes;
     bench_work_fill(swim->up_pinned, size, SEED_UP);
     bench_work_numbers(swim->up_plain, size, SEED_UP);
-    bench_work_numbers(swim->down_plain, size, SEED_DOWN);
-    cli_fine(weir_upload(swim->queues[1], swim->down_from, 0, swim->down_plain, size));
+    bench_work_numbers(swim->read_back, size, SEED_DOWN);
+    cli_fine(weir_upload(swim->queues[1], swim->down_from, 0, swim->read_back, size));
 }
 
-static weir_status describe_products(struct swim *swim)
+static weir_status prepare_products(struct swim *swim)
 {
     const uint32_t side = (uint32_t)swim->side;
-    struct weir_native_buffer from, to;
-    weir_status status = weir_buffer_get_native(swim->factors, &from);
-    if (status == WEIR_OK)
-        status = weir_buffer_get_native(swim->results, &to);
+    const size_t bytes = swim->matrix_bytes;
+    weir_status status = WEIR_OK;
     for (size_t i = 0; i < 2 * RING && status == WEIR_OK; i++) {
-        const uint64_t at = i % RING * swim->matrix_bytes;
-        swim->blas_products[i] = (struct train_blas_product){.blas = swim->blas,
-                                                             .a = from.address + at,
-                                                             .b = from.address + at,
-                                                             .c = to.address + at,
-                                                             .m = side,
-                                                             .n = side,
-                                                             .k = side,
-                                                             .tensor = i >= RING};
+        const size_t at = i % RING * bytes;
+        const struct train_range from = {swim->factors, at, bytes}, to = {swim->results, at, bytes};
+        struct train_product *product = &swim->by_blas[i];
+        *product = (struct train_product){from, from, to, .m = side, .n = side, .k = side};
+        status = train_product_prepare(&swim->engine, product);
+        product->native.tensor = i >= RING;
     }
     return status;
 }
@@ -198,17 +219,17 @@ static void close_blas(void *object)
 {
     struct swim *swim = object;
     WEIR_IGNORE(weir_queue_sync(swim->queues[0], WEIR_FOREVER));
-    train_blas_close(&swim->blas);
+    train_blas_close(&swim->engine.blas);
 }
 
 static void open_blas(struct swim *swim)
 {
-    if (train_blas_open(bench.device, NULL, &swim->blas) == WEIR_OK &&
-        describe_products(swim) == WEIR_OK) {
+    if (train_blas_open(bench.device, NULL, &swim->engine.blas) == WEIR_OK &&
+        prepare_products(swim) == WEIR_OK) {
         cli_own(close_blas, swim);
         return;
     }
-    train_blas_close(&swim->blas);
+    train_blas_close(&swim->engine.blas);
     bench_note("not measured: cuBLAS: %.250s", weir_last_error()->message);
 }
 
@@ -255,10 +276,8 @@ static void submit_products(struct swim *swim, weir_queue *queue, enum swim_prod
         const struct weir_argument from = weir_in(swim->factors, number * bytes, bytes);
         const struct weir_argument to = weir_out(swim->results, number * bytes, bytes);
         if (blas)
-            cli_fine(
-                weir_queue_native(queue, train_blas_multiply,
-                                  &swim->blas_products[number + (product == TENSOR ? RING : 0)],
-                                  from, to));
+            cli_fine(train_product_submit(&swim->engine, queue,
+                                          &swim->by_blas[number + (product == TENSOR ? RING : 0)]));
         else
             cli_fine(weir_queue_launch(queue, product == TWIN ? swim->twin : swim->matmul, grid,
                                        block, from, from, to, side, side, side));
@@ -314,7 +333,7 @@ static double milliseconds_since(uint64_t began_ns)
 }
 
 // Does the work once.
-static struct swim_times run_way(struct swim *swim, const struct swim_way *way)
+static void run_way(struct swim *swim, const struct swim_way *way, double ms[MOMENTS])
 {
     weir_queue *of_light[] = {NULL, swim->queues[0], swim->queues[1], swim->first};
     const uint64_t began = cli_now_ns();
@@ -324,17 +343,17 @@ static struct swim_times run_way(struct swim *swim, const struct swim_way *way)
         submit_light(swim, of_light[way->light]);
         cli_fine(weir_queue_record(of_light[way->light], &done));
     }
-    struct swim_times times = {.host_ms = milliseconds_since(began)};
+    ms[RETURNED] = milliseconds_since(began);
+    ms[LIGHT_DONE] = 0;
     if (way->light) {
         cli_fine(weir_event_sync(done, WEIR_FOREVER));
-        times.light_ms = milliseconds_since(began);
+        ms[LIGHT_DONE] = milliseconds_since(began);
     }
     for (int i = 2; i >= 0; i--)
         cli_fine(weir_queue_flush(swim->queues[i]));
     for (int i = 0; i < 3; i++)
         bench_sync(swim->queues[i]);
-    times.all_ms = milliseconds_since(began);
-    return times;
+    ms[DONE] = milliseconds_since(began);
 }
 
 // Checking.
@@ -379,87 +398,34 @@ static void check_ring(struct swim *swim, weir_buffer *buffer, bool light)
                  light ? "scaled matrices" : "products");
 }
 
-static void compare(struct swim *swim, const struct swim_way *way, const void *found,
-                    const void *source, const char *direction)
-{
-    bench.checked += swim->copies;
-    if (memcmp(found, source, swim->all_bytes) != 0)
-        cli_fail(CLI_FAILED, "%s: a copy %s has other bytes than its source", way->name, direction);
-}
-
-static void check_down(struct swim *swim, const struct swim_way *way)
-{
-    const void *found =
-        way->pageable ? swim->down_plain : bench_begin(swim->down_pinned, WEIR_ACCESS_READ);
-    bench_work_numbers(swim->read_back, swim->all_bytes, SEED_DOWN);
-    compare(swim, way, found, swim->read_back, "down");
-    if (!way->pageable)
-        bench_end(swim->down_pinned, WEIR_ACCESS_READ);
-}
-
-static void check_up(struct swim *swim, const struct swim_way *way)
-{
-    cli_fine(weir_download(swim->queues[2], swim->read_back, swim->up_to, 0, swim->all_bytes));
-    compare(swim, way, swim->read_back, swim->up_plain, "up");
-}
-
-// Clears what a way writes, runs the way, and compares every byte that it copied, and samples of its products, with
-// their expected values.
+// Clears what a way writes, runs the way, and compares every number that it copied, and samples of its products, with
+// their expected values. What is compared is cleared too.
 static void check_way(struct swim *swim, const struct swim_way *way)
 {
     const bool products = way->parts & PRODUCTS && bench.runs_kernels;
-    const size_t ring = RING * swim->matrix_bytes;
+    const size_t ring = RING * swim->matrix_bytes, all = swim->all_bytes;
+    double ms[MOMENTS];
     if (products)
         bench_fill(swim->queues[0], swim->results, ring);
     if (products && way->light)
         bench_fill(swim->queues[0], swim->scaled, ring);
-    if (way->parts & DOWN) {
-        memset(swim->down_plain, 0, swim->all_bytes);
-        bench_work_spoil(swim->down_pinned, swim->all_bytes);
-    }
     if (way->parts & UP)
-        bench_fill(swim->queues[2], swim->up_to, swim->all_bytes);
-    (void)run_way(swim, way);
+        bench_fill(swim->queues[2], swim->up_to, all);
+    run_way(swim, way, ms);
     if (products)
         check_ring(swim, swim->results, false);
     if (products && way->light)
         check_ring(swim, swim->scaled, true);
-    if (way->parts & DOWN)
-        check_down(swim, way);
-    if (way->parts & UP)
-        check_up(swim, way);
+    if (way->parts & DOWN && way->pageable)
+        bench_work_compare(swim->down_plain, all, SEED_DOWN, 0, way->name);
+    else if (way->parts & DOWN)
+        bench_work_check(swim->down_pinned, all, SEED_DOWN, 0, way->name);
+    if (way->parts & UP) {
+        cli_fine(weir_download(swim->queues[2], swim->read_back, swim->up_to, 0, all));
+        bench_work_compare(swim->read_back, all, SEED_UP, 0, way->name);
+    }
+    bench_judge();
 }
-
-// The ways.
-
-static const struct swim_way ways[] = {
-    {"products", PRODUCTS, false, true, PORTABLE, NONE},
-    {"down, pinned", DOWN, false, true, PORTABLE, NONE},
-    {"down, pageable", DOWN, true, true, PORTABLE, NONE},
-    {"up, pinned", UP, false, true, PORTABLE, NONE},
-    {"up, pageable", UP, true, true, PORTABLE, NONE},
-    {"pinned, one queue", ALL, false, false, PORTABLE, NONE},
-    {"pinned, three queues", ALL, false, true, PORTABLE, NONE},
-    {"pageable, one queue", ALL, true, false, PORTABLE, NONE},
-    {"pageable, three queues", ALL, true, true, PORTABLE, NONE},
-    {"products, twin", PRODUCTS, false, true, TWIN, NONE},
-    {"products, cuBLAS", PRODUCTS, false, true, BLAS, NONE},
-    {"products, tensor cores", PRODUCTS, false, true, TENSOR, NONE},
-    {"after them, same queue", PRODUCTS, false, true, PORTABLE, AFTER},
-    {"beside them, own queue", PRODUCTS, false, true, PORTABLE, BESIDE},
-    {"beside them, highest priority", PRODUCTS, false, true, PORTABLE, FIRST},
-    {"after tensor cores, same queue", PRODUCTS, false, true, TENSOR, AFTER},
-    {"beside tensor cores, own queue", PRODUCTS, false, true, TENSOR, BESIDE},
-};
-
-enum way_number {
-    WAY_PRODUCTS,
-    DOWN_PINNED,
-    DOWN_PAGEABLE,
-    UP_PINNED,
-    UP_PAGEABLE,
-    WAYS = sizeof ways / sizeof *ways
-};
 
 // Measuring.
 
@@ -467,21 +433,22 @@ static bool has_way(const struct swim *swim, size_t way)
 {
     const enum swim_product product = ways[way].product;
     return (ways[way].light != FIRST || swim->first) &&
-           (product == PORTABLE || (product == TWIN ? swim->twin != NULL : swim->blas != NULL));
+           (product == PORTABLE ||
+            (product == TWIN ? swim->twin != NULL : swim->engine.blas != NULL));
 }
 
 // As many products as take as long as the copies one way, so that the two can overlap.
 static void choose_products(struct swim *swim)
 {
-    struct swim_times product = {0}, copies = {0};
+    double product[MOMENTS], copies[MOMENTS];
     if (swim->products)
         return;
     swim->products = 1;
     for (int i = 0; i < 3; i++) {
-        product = run_way(swim, &ways[WAY_PRODUCTS]);
-        copies = run_way(swim, &ways[UP_PINNED]);
+        run_way(swim, &ways[WAY_PRODUCTS], product);
+        run_way(swim, &ways[UP_PINNED], copies);
     }
-    const double count = product.all_ms > 0 ? copies.all_ms / product.all_ms + 0.5 : 1;
+    const double count = product[DONE] > 0 ? copies[DONE] / product[DONE] + 0.5 : 1;
     swim->products = count < 1 ? 1 : count > PRODUCTS_MOST ? PRODUCTS_MOST : (uint64_t)count;
 }
 
@@ -490,20 +457,20 @@ static void measure_ways(struct swim *swim)
     for (size_t i = 0; i < WAYS; i++) {
         if (!has_way(swim, i))
             continue;
-        const struct swim_times times = run_way(swim, &ways[i]);
-        bench_keep(&swim->figures[i].all, times.all_ms);
-        bench_keep(&swim->figures[i].host, times.host_ms);
-        bench_keep(&swim->figures[i].light, times.light_ms);
+        double ms[MOMENTS];
+        run_way(swim, &ways[i], ms);
+        for (int k = 0; k < MOMENTS; k++)
+            bench_keep(&swim->ms[i][k], ms[k]);
     }
 }
 
 // Of each turn: the longest of the three parts, and all three one after the other.
-static void parts_of(const struct figures *figures, bool pageable,
-                     struct bench_samples *out_longest, struct bench_samples *out_sum)
+static void parts_of(const struct swim *swim, bool pageable, struct bench_samples *out_longest,
+                     struct bench_samples *out_sum)
 {
-    const struct bench_samples *products = &figures[WAY_PRODUCTS].all;
-    const struct bench_samples *down = &figures[pageable ? DOWN_PAGEABLE : DOWN_PINNED].all;
-    const struct bench_samples *up = &figures[pageable ? UP_PAGEABLE : UP_PINNED].all;
+    const struct bench_samples *products = &swim->ms[WAY_PRODUCTS][DONE];
+    const struct bench_samples *down = &swim->ms[pageable ? DOWN_PAGEABLE : DOWN_PINNED][DONE];
+    const struct bench_samples *up = &swim->ms[pageable ? UP_PAGEABLE : UP_PINNED][DONE];
     *out_longest = *out_sum = *products;
     for (size_t i = 0; i < products->count; i++) {
         out_longest->values[i] = fmax(products->values[i], fmax(down->values[i], up->values[i]));
@@ -520,19 +487,19 @@ static void report_part(struct swim *swim, struct bench_table *table, size_t way
                               ? 2 * side * side * side * (double)swim->products
                               : (double)swim->all_bytes;
     bench_text(table, "part", "part", ways[way].name);
-    bench_value(table, "ms", "ms", 2, swim->figures[way].all);
+    bench_value(table, "ms", "ms", 2, swim->ms[way][DONE]);
     bench_value(table, "giga_per_second", "Gflop/s, GB/s", 1,
-                bench_rate(swim->figures[way].all, amount * 1e-6));
+                bench_rate(swim->ms[way][DONE], amount * 1e-6));
 }
 
 static void report_way(struct swim *swim, struct bench_table *table, size_t way)
 {
-    const struct bench_samples ms = swim->figures[way].all;
+    const struct bench_samples ms = swim->ms[way][DONE];
     struct bench_samples longest, sum;
-    parts_of(swim->figures, ways[way].pageable, &longest, &sum);
+    parts_of(swim, ways[way].pageable, &longest, &sum);
     bench_text(table, "way", "way", ways[way].name);
     bench_value(table, "ms", "ms", 2, ms);
-    bench_value(table, "host_ms", "host busy, ms", 2, swim->figures[way].host);
+    bench_value(table, "host_ms", "host busy, ms", 2, swim->ms[way][RETURNED]);
     bench_value(table, "of_longest", "of the longest part", 3, bench_ratio(ms, longest));
     bench_value(table, "of_sum", "of all parts in turn", 3, bench_ratio(ms, sum));
 }
@@ -540,8 +507,8 @@ static void report_way(struct swim *swim, struct bench_table *table, size_t way)
 static void report_light(struct swim *swim, struct bench_table *table, size_t way)
 {
     bench_text(table, "light_kernels", "light kernels", ways[way].name);
-    bench_value(table, "ms", "all done, ms", 2, swim->figures[way].all);
-    bench_value(table, "light_ms", "light ones done, ms", 2, swim->figures[way].light);
+    bench_value(table, "ms", "all done, ms", 2, swim->ms[way][DONE]);
+    bench_value(table, "light_ms", "light ones done, ms", 2, swim->ms[way][LIGHT_DONE]);
 }
 
 static void report(struct swim *swim)
@@ -563,8 +530,8 @@ static void report(struct swim *swim)
             report_part(swim, parts, i);
         if (ways[i].light)
             continue;
-        bench_plot_bar("all done", ways[i].name, swim->figures[i].all);
-        bench_plot_bar("host busy", ways[i].name, swim->figures[i].host);
+        bench_plot_bar("all done", ways[i].name, swim->ms[i][DONE]);
+        bench_plot_bar("host busy", ways[i].name, swim->ms[i][RETURNED]);
     }
 }
 
@@ -572,9 +539,7 @@ static void report(struct swim *swim)
 
 static void run(void *user)
 {
-    static struct figures figures[WAYS];
     struct swim *swim = user;
-    swim->figures = figures;
     if (swim->side % 8 != 0)
         cli_fail(CLI_USAGE, "--side is a multiple of 8, not %llu", (unsigned long long)swim->side);
     open_swim(swim);
@@ -613,7 +578,6 @@ int cli_bench_swim(int argc, char **argv)
             "  weir bench swim --side 512 --copies 50",
         .options = options,
         .option_count = BENCH_COUNT(options),
-        .opens_device = true,
         .run = run,
     };
     return bench_main(&program, &swim, argc, argv);

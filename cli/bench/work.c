@@ -183,12 +183,6 @@ void bench_work_fill(weir_buffer *buffer, size_t size, uint32_t seed)
     bench_end(buffer, WEIR_ACCESS_WRITE);
 }
 
-void bench_work_spoil(weir_buffer *buffer, size_t size)
-{
-    memset(bench_begin(buffer, WEIR_ACCESS_WRITE), 0xa5, size);
-    bench_end(buffer, WEIR_ACCESS_WRITE);
-}
-
 bool bench_work_compare(uint32_t *numbers, size_t size, uint32_t seed, uint32_t rounds,
                         const char *what)
 {

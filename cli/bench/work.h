@@ -4,7 +4,6 @@
 #define WEIR_CLI_BENCH_WORK_H
 
 #include "cli/bench/bench.h"
-#include "cli/runtime/open.h"
 
 struct bench_work {
     weir_kernel *kernel;
@@ -31,9 +30,6 @@ uint32_t bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer
 // Fills memory of any kind, or a buffer of the host's, with numbers that depend on `seed`.
 void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed);
 void bench_work_fill(weir_buffer *buffer, size_t size, uint32_t seed);
-
-// Overwrites a range with values that are never a right result.
-void bench_work_spoil(weir_buffer *buffer, size_t size);
 
 // Checks that a range holds the kernel's results for the numbers of `seed`, counts it as
 // checked, and spoils it. The message of a wrong result names `what`.

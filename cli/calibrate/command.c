@@ -413,7 +413,6 @@ int cli_calibrate(int argc, char **argv)
         .about = description,
         .options = options,
         .option_count = BENCH_COUNT(options),
-        .opens_device = true,
         .launches_nothing = true,
         .check = check,
         .run = run,

@@ -78,7 +78,7 @@ static void print_help(const struct cli_usage *usage)
         longjmp(help_end, 1);
     }
     printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
-           usage->operands, usage->about);
+           usage->operands, usage->about ? usage->about : running->summary);
     for (size_t i = 0; i < usage->option_count; i++)
         print_option(&usage->options[i]);
     for (size_t i = 0; i < 2; i++)

@@ -44,7 +44,7 @@ struct cli_usage {
     const char *command;  // "weir run arr-coc"
     const char *operands; // as in the first line of the help; "" for none
     const char *operand;  // one of them, for messages: "an image"
-    const char *about;    // paragraphs below the first line
+    const char *about;    // paragraphs below the first line; NULL: the command's summary
     const char *manual;   // "weir-run(1)"
     const struct cli_option *options;
     size_t option_count;

@@ -245,20 +245,12 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
     return run_report(run, true);
 }
 
-CLI_DESTROYER(destroy_weights, weir_arr_coc_weights_destroy)
-
 static int run_with_inputs(struct run *run)
 {
-    static weir_arr_coc_weights *weights;
-    struct weir_io_error error;
-    if (!run->weights_path) {
-        run->weights_path = cli_find_weights();
+    if (!run->weights_path)
         cli_note("no --weights: using arr_coc_weights.safetensors, which comes with Weir and is "
                  "made from a seed; no trained weights are public");
-    }
-    if (!weir_arr_coc_weights_load(run->weights_path, &weights, &error))
-        cli_fail(CLI_FAILED, "%s", error.message);
-    cli_own(destroy_weights, &weights);
+    const weir_arr_coc_weights *weights = cli_load_weights(&run->weights_path);
     const size_t wanted = weights->query_size;
     if (run->query_path)
         return run_on_device(run, weights, read_query(run, wanted));

@@ -8,7 +8,6 @@
 #include "cli/common/folder.h"
 #include "cli/common/own.h"
 #include "patterns/pipeline.h"
-#include "pipelines/arr_coc/arr_coc.h"
 
 struct weir_open_params cli_open_params(const char *config)
 {
@@ -218,9 +217,18 @@ bool cli_results_same(const struct weir_arr_coc_output *a, const struct weir_arr
     return same;
 }
 
-const char *cli_find_weights(void)
+CLI_DESTROYER(destroy_weights, weir_arr_coc_weights_destroy)
+
+weir_arr_coc_weights *cli_load_weights(const char **path)
 {
-    return cli_find_own("share/weir/arr_coc_weights.safetensors",
-                        "pipelines/arr_coc/weights/arr_coc_weights.safetensors", CLI_FAILED,
-                        "no weights", "name a file with --weights");
+    static weir_arr_coc_weights *weights;
+    struct weir_io_error error;
+    if (!*path)
+        *path = cli_find_own("share/weir/arr_coc_weights.safetensors",
+                             "pipelines/arr_coc/weights/arr_coc_weights.safetensors", CLI_FAILED,
+                             "no weights", "name a file with --weights");
+    if (!weir_arr_coc_weights_load(*path, &weights, &error))
+        cli_fail(CLI_FAILED, "%s", error.message);
+    cli_own(destroy_weights, &weights);
+    return weights;
 }

@@ -7,6 +7,7 @@
 #include <weir/weir.h>
 
 #include "pipelines/arr_coc/arr_coc.h"
+#include "pipelines/arr_coc/weights.h"
 
 // Of the configuration file `config`, or, if it is NULL, of the one that weir_open() finds.
 struct weir_open_params cli_open_params(const char *config);
@@ -83,9 +84,9 @@ bool cli_results_keep(const struct weir_arr_coc_output *output,
 bool cli_results_same(const struct weir_arr_coc_output *a, const struct weir_arr_coc_output *b,
                       const struct weir_arr_coc_sizes *sizes);
 
-// The path of the weights that come with the command.
+// The weights of the file, or, where that is NULL, those that come with the command, whose path is stored.
 //
-// Ownership: the command's. Errors: that there are none ends it.
-const char *cli_find_weights(void);
+// Ownership: the command's. Errors: they end it.
+weir_arr_coc_weights *cli_load_weights(const char **path);
 
 #endif

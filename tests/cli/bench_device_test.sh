@@ -126,7 +126,6 @@ expect_usage "--slots takes whole numbers from 1 to 64" pipeline --slots 65
 expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --graphs off,on
 expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --devices 0,1
 expect_usage "--devices names device 0 twice" arr-coc --devices 0,0
-expect_usage "9 devices are named, and at most 8 are measured" arr-coc --devices 0,1,2,3,4,5,6,7,8
 expect_message 3 "1" "$weir" bench arr-coc --config null.ini --devices 0,1 --turns 1
 expect_usage "--graphs takes some of off, on" pipeline --graphs yes
 expect_usage "--graphs takes at most 2 values" arr-coc --graphs on,off,on

@@ -22,7 +22,7 @@ assert all(ms > 0 for ms in parts.values())
 assert [row["light_kernels"] for row in tables["kernels"]] == [
     "after them, same queue", "beside them, own queue", "beside them, highest priority",
     "after tensor cores, same queue", "beside tensor cores, own queue"]
-copies = 3 * (2 + 2 + 4 * 2)
+copies = 2 + 2 + 4 * 2
 assert data["results_checked"] == copies + 256 * 5 * (1 + 4 + 3 + 2 * 5)
 assert not any("not measured" in note for note in data["notes"]), data["notes"]
 '

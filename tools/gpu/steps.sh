@@ -637,7 +637,9 @@ step_peers()
         row absent "side by side" "python3 is not installed"
         return
     fi
-    run 320 peers env "WEIR_MODULE_PATH=$prefix/lib/weir" python3 "$root/tests/bench/peers/side_by_side.py" \
+    mkdir -p "$work/icd/peers"
+    cp "$work"/icd/opencl-*/*.icd "$work/icd/peers/" 2>/dev/null || true
+    run 320 peers env "OCL_ICD_VENDORS=$work/icd/peers" "WEIR_MODULE_PATH=$prefix/lib/weir" python3 "$root/tests/bench/peers/side_by_side.py" \
         --weir "$weir" --out "$figures" --seconds 290
     notes "side by side" < <(sed '1d; $d' "$figures/side_by_side.txt" 2>/dev/null | tr -s ' ')
     judge "side by side" "$(printf '%s\n' "$output" | grep ' rounds, ')"

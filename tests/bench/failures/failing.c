@@ -1,14 +1,11 @@
 // A rank of several processes, of which rank 1 fails in one way: `failing WAY`. measure.py starts it, and reads what
 // it appends to the file FAILING_LOG, a line each: "at TIME" when rank 1 is about to fail, and "cause RANK TIME SENTENCE". Times are nanoseconds of the
-// real-time clock. FAILING_TIMEOUT is that of the communicator, in seconds.
-#include <fcntl.h>
+// monotonic clock. FAILING_TIMEOUT is that of the communicator, in seconds.
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <weir/weir.h>
 
@@ -41,34 +38,21 @@ static bool is(const char *name)
     return strcmp(way, name) == 0;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-// One line, by one call, so that those of other processes stay whole.
+// One line, by one write, so that those of other processes stay whole.
 static void tell(const char *format, ...)
 {
-    char line[2048];
+    FILE *file = fopen(getenv("FAILING_LOG"), "ae");
     va_list arguments;
     va_start(arguments, format);
-    int length = vsnprintf(line, sizeof line - 1, format, arguments);
-    va_end(arguments);
-    if (length > (int)sizeof line - 2)
-        length = (int)sizeof line - 2;
-    line[length++] = '\n';
-    const int file = open(getenv("FAILING_LOG"), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    if (file < 0 || write(file, line, (size_t)length) != length)
+    if (!file || vfprintf(file, format, arguments) < 0 || fclose(file) != 0)
         exit(4);
-    close(file);
+    va_end(arguments);
 }
 
 static void tell_cause(void)
 {
-    const uint64_t time_ns = now_ns();
-    tell("cause %u %llu %s", it.number, (unsigned long long)time_ns, weir_last_error_text());
+    tell("cause %u %llu %s\n", it.number, (unsigned long long)weir_clock_now_ns(),
+         weir_last_error_text());
 }
 
 static void check(weir_status status)
@@ -136,7 +120,7 @@ static void fail_as_victim(void)
     // The others wait in the collective meanwhile.
     if (!is("stop") && !is("missing"))
         weir_clock_sleep_ns(50 * MS);
-    tell("at %llu", (unsigned long long)now_ns());
+    tell("at %llu\n", (unsigned long long)weir_clock_now_ns());
     await_cause(finished(misbehave()));
 }
 
@@ -149,8 +133,8 @@ static void shrink(void)
     weir_comm_destroy(&it.comm);
     it.comm = left;
     check(finished(all_reduce(COUNT)));
-    tell("cause %u %llu rank %u of %u goes on without one of 'grads'", it.number,
-         (unsigned long long)now_ns(), weir_comm_rank(left), weir_comm_count(left));
+    tell("cause %u %llu rank %u of %u goes on without one of 'grads'\n", it.number,
+         (unsigned long long)weir_clock_now_ns(), weir_comm_rank(left), weir_comm_count(left));
 }
 
 static void go_on_as_other(void)
@@ -180,7 +164,7 @@ static void meet(void)
 static void run_rank(void)
 {
     if (is("absent") && it.number == VICTIM) { // it never comes
-        tell("at %llu", (unsigned long long)now_ns());
+        tell("at %llu\n", (unsigned long long)weir_clock_now_ns());
         weir_clock_sleep_ns(timeout_ns + 1000 * MS);
         return;
     }

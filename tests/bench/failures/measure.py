@@ -112,7 +112,7 @@ class Run:
             if self.way == "stop" and len(self.causes()) == self.count - 1:
                 break
             time.sleep(0.001)
-        self.ended = time.time_ns()
+        self.ended = time.monotonic_ns()
         for process in processes:
             try:
                 os.killpg(process.pid, signal.SIGKILL)

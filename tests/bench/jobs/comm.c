@@ -37,7 +37,6 @@ static void submit_nccl(const struct comm_bench *b, const struct comm_row *row)
     const ncclComm_t comm = raw.api.comm;
     const CUstream stream = raw.api.cuda.cu->queues[0];
     const size_t count = row->count;
-    (void)b;
     if (row->kind == WEIR_BROADCAST)
         RAW_NCCL(&raw.api, ncclBroadcast, raw.src, raw.dst, count, ncclFloat32, 0, comm, stream);
     else if (row->kind == WEIR_ALL_GATHER)
@@ -49,7 +48,6 @@ static void submit_nccl(const struct comm_bench *b, const struct comm_row *row)
 
 static void sync_nccl(const struct comm_bench *b)
 {
-    (void)b;
     raw.api.cuda.calls->finish(&raw.api.cuda, 0);
 }
 
@@ -97,7 +95,6 @@ static bool open_mpi(struct comm_bench *b)
 
 static void submit_mpi(const struct comm_bench *b, const struct comm_row *row)
 {
-    (void)b;
     if (row->count > INT32_MAX ||
         mpi.all_reduce(mpi.src, mpi.dst, (int)row->count, mpi.element, mpi.sum, mpi.world) != 0)
         cli_fail(CLI_SETUP, "MPI refused a collective of %zu bytes", row->bytes);
@@ -106,7 +103,6 @@ static void submit_mpi(const struct comm_bench *b, const struct comm_row *row)
 // Its calls return when they are done.
 static void sync_mpi(const struct comm_bench *b)
 {
-    (void)b;
 }
 
 // The job.
@@ -114,10 +110,7 @@ static void sync_mpi(const struct comm_bench *b)
 int job_comm(int argc, char **argv)
 {
     static const struct comm_way by_nccl = {
-        .key = "raw_ns",
-        .head = "raw ns",
-        .over_key = "of_raw",
-        .over_head = "over raw",
+        .name = "raw",
         .kinds = 1u << WEIR_ALL_REDUCE | 1u << WEIR_BROADCAST | 1u << WEIR_ALL_GATHER,
         .on_weirs_memory = true,
         .open = open_nccl,
@@ -125,19 +118,13 @@ int job_comm(int argc, char **argv)
         .sync = sync_nccl,
     };
     static const struct comm_way by_mpi = {
-        .key = "mpi_ns",
-        .head = "MPI ns",
-        .over_key = "of_mpi",
-        .over_head = "over MPI",
+        .name = "mpi",
         .kinds = 1u << WEIR_ALL_REDUCE,
         .open = open_mpi,
         .submit = submit_mpi,
         .sync = sync_mpi,
     };
     const struct comm_with with = {
-        .about = "Measures what `weir bench comm` does, beside the same calls of NCCL on CUDA\n"
-                 "(all-reduce, broadcast and all-gather), and MPI's all-reduce where the transport "
-                 "is mpi.\n",
         .others = {&by_nccl, &by_mpi},
         .option = {"nccl", "F",
                    "the file of NCCL for the raw calls; without it, the one\nthat is loaded, or "

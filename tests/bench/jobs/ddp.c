@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/runtime/open.h"
 #include "kernels/train/train_f32.h"
 #include "patterns/buckets.h"
 #include "pipelines/train/product.h"
@@ -54,7 +53,6 @@ struct row {
 
 struct ddp {
     // The command line. 0: by the device.
-    const char *config;
     const char *cublas; // the file; NULL: the linker's
     const char *nccl;   // the same, for the raw step
     uint64_t layers, width;
@@ -492,60 +490,46 @@ static void measure(struct ddp *ddp)
 
 // Reporting.
 
-static void put_row(const struct ddp *ddp, struct bench_table *table, const struct row *row)
+// The fastest overlapped row without auto; NULL: there is none.
+static const struct row *best_of(const struct ddp *ddp, const struct row *rows)
+{
+    const struct row *found = NULL;
+    for (size_t i = OVERLAPPED; i < ddp->rows_of_batch; i += ddp->ways)
+        if (ddp->caps.values[rows[i].buckets] != BENCH_WORD &&
+            (!found || bench_spread(rows[i].ms).median < bench_spread(found->ms).median))
+            found = &rows[i];
+    return found;
+}
+
+static void put_row(const struct ddp *ddp, struct bench_table *table, const struct row *row,
+                    const struct row *best)
 {
     const struct bench_samples none = {0};
+    const bool overlapped = row->way == OVERLAPPED;
     bench_number(table, "batch", "batch", (double)row->batch);
     bench_text(table, "way", "way", way_names[row->way]);
     bench_text(table, "buckets", "buckets", row->cap);
     bench_number(table, "count", "count", row->count);
     bench_value(table, "ms", "ms", 3, row->ms);
+    bench_value(table, "of_best", "over best", 3,
+                overlapped && best ? bench_ratio(row->ms, best->ms) : none);
     if (ddp->raw.comm)
         bench_value(table, "of_raw", "over raw", 3,
-                    row->way == OVERLAPPED ? bench_ratio(row->ms, (row + 1)->ms) : none);
+                    overlapped ? bench_ratio(row->ms, (row + 1)->ms) : none);
     if (row->way >= SERIAL)
         bench_plot_bar(cli_text("%s, batch %zu", way_names[row->way], row->batch), row->cap,
                        row->ms);
 }
 
-// The overlapped row with that word or the fastest one without; NULL: there is none.
-static const struct row *pick(const struct ddp *ddp, const struct row *rows, bool automatic)
-{
-    const struct row *found = NULL;
-    for (size_t i = OVERLAPPED; i < ddp->rows_of_batch; i += ddp->ways) {
-        const bool is_auto = ddp->caps.values[rows[i].buckets] == BENCH_WORD;
-        if (is_auto == automatic &&
-            (!found || bench_spread(rows[i].ms).median < bench_spread(found->ms).median))
-            found = &rows[i];
-    }
-    return found;
-}
-
-// Cells of a row without figures are empty.
-static void put_gain(const struct ddp *ddp, struct bench_table *table, const struct row *rows)
-{
-    const struct row *automatic = pick(ddp, rows, true), *best = pick(ddp, rows, false);
-    const struct bench_samples none = {0};
-    best = best ? best : automatic;
-    bench_number(table, "batch", "batch", (double)best->batch);
-    bench_text(table, "best", "best buckets", best->cap);
-    bench_value(table, "serial_over_best", "serial / best", 3,
-                bench_ratio((best - 1)->ms, best->ms));
-    bench_value(table, "auto_over_best", "auto / best", 3,
-                automatic ? bench_ratio(automatic->ms, best->ms) : none);
-}
-
 static void report(const struct ddp *ddp)
 {
-    struct bench_table *table = bench_table("steps", "one step, by the slowest rank");
+    struct bench_table *table = bench_table("steps", "one step, by the slowest rank; over the best "
+                                                     "overlapped one of a size that was given");
     bench_plot(cli_text("A step of %llu layers on %u ranks", (unsigned long long)ddp->layers,
                         (unsigned)ddp->all.count),
                "", "milliseconds");
     for (size_t i = 0; i < ddp->row_count; i++)
-        put_row(ddp, table, &ddp->rows[i]);
-    table = bench_table("gains", "what overlap gains, and auto loses");
-    for (size_t i = 0; i < ddp->row_count; i += ddp->rows_of_batch)
-        put_gain(ddp, table, &ddp->rows[i]);
+        put_row(ddp, table, &ddp->rows[i], best_of(ddp, &ddp->rows[i - i % ddp->rows_of_batch]));
 }
 
 static void describe(const struct ddp *ddp)
@@ -575,7 +559,6 @@ static void describe(const struct ddp *ddp)
 static void run(void *user)
 {
     struct ddp *ddp = user;
-    bench.runtime = cli_open(ddp->config);
     bench_ranks_open(1, &ddp->all);
     ddp->place = &ddp->all.ranks[0];
     choose(ddp);
@@ -616,17 +599,11 @@ int job_ddp(int argc, char **argv)
         {"cublas", "F", "the file of cuBLAS; without it, the one that the\nlinker finds", CLI_TEXT,
          &ddp.cublas, 0, 0},
         {"nccl", "F", "the same of NCCL, for the raw step", CLI_TEXT, &ddp.nccl, 0, 0},
-        CLI_CONFIG(&ddp.config),
     };
     static const struct bench_program program = {
-        .about =
-            "Measures a step of data-parallel training: products of matrices forward and "
-            "backward,\n"
-            "and the gradients averaged over all ranks in buckets, after the backward pass\n"
-            "(serial) and beside it (overlapped). A launcher starts the ranks, one a process,\n"
-            "of which rank 0 prints.\n",
         .options = options,
         .option_count = BENCH_COUNT(options),
+        .opens_devices = true,
         .run = run,
     };
     return bench_main(&program, &ddp, argc, argv);

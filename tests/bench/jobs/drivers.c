@@ -122,8 +122,6 @@ static void cu_wait(struct side *side, unsigned queue, unsigned event)
 
 static void cu_flush(struct side *side, unsigned queue)
 {
-    (void)side;
-    (void)queue;
 }
 
 static void cu_sync(struct side *side, unsigned event)

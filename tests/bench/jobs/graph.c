@@ -30,7 +30,7 @@ static const char *const way_names[WAYS] = {"Weir, graph", "Weir, one by one", "
 // Some kernels on some queues.
 struct shape {
     unsigned nodes, queues;
-    void *graphs[WAYS]; // of WEIR_GRAPH and RAW_GRAPH
+    void *graphs[2]; // of both sides
     struct bench_samples submit_us[WAYS], complete_us[WAYS];
 };
 
@@ -38,15 +38,10 @@ struct graphs {
     uint64_t launches;
     struct bench_list nodes;
     bool has_raw;
-    struct side weir, raw;
+    struct side sides[2];                 // Weir's, and that of the driver
     struct shape shapes[2 * COUNTS_MOST]; // chains, then forks
     size_t count;
 };
-
-static struct side *side_of(struct graphs *g, int way)
-{
-    return way >= RAW_GRAPH ? &g->raw : &g->weir;
-}
 
 // Launches. The first kernel is on the first queue; the others are forked after it.
 
@@ -84,10 +79,10 @@ static void submit_once(struct side *side, const struct shape *it)
 
 static void submit(struct graphs *g, struct shape *it, enum way way, size_t count)
 {
-    struct side *side = side_of(g, way);
+    struct side *side = &g->sides[way / 2];
     for (size_t i = 0; i < count; i++)
-        if (it->graphs[way])
-            side->calls->launch_graph(side, it->graphs[way]);
+        if (way % 2 == WEIR_GRAPH)
+            side->calls->launch_graph(side, it->graphs[way / 2]);
         else
             submit_once(side, it);
 }
@@ -102,7 +97,7 @@ static int ways_of(const struct graphs *g, const struct shape *it)
 // The graph PROOF times and its kernels one by one once: each kernel adds 1.
 static void check(struct graphs *g, struct shape *it, enum way as_graph)
 {
-    struct side *side = side_of(g, as_graph);
+    struct side *side = &g->sides[as_graph / 2];
     const size_t size = it->queues * BYTES;
     uint32_t numbers[QUEUES * NUMBERS];
     for (uint32_t i = 0; i < QUEUES * NUMBERS; i++)
@@ -136,7 +131,7 @@ static void measure_way(struct graphs *g, struct shape *it, enum way way)
         const uint64_t began = cli_now_ns();
         submit(g, it, way, count);
         submitting += (double)(cli_now_ns() - began);
-        side_of(g, way)->calls->finish(side_of(g, way), 0);
+        g->sides[way / 2].calls->finish(&g->sides[way / 2], 0);
         all += (double)(cli_now_ns() - began);
         done += count;
     }
@@ -149,7 +144,6 @@ static void put_way(struct bench_table *table, const struct shape *it, int way)
     const int raw = way % 2 == WEIR_GRAPH ? RAW_GRAPH : RAW_SINGLE;
     const struct bench_samples submit = it->submit_us[way], complete = it->complete_us[way];
     const struct bench_samples none = {0};
-    const struct bench_spread us = bench_spread(submit);
     bench_number(table, "nodes", "nodes", it->nodes);
     bench_text(table, "way", "", way_names[way]);
     bench_value(table, "submit_us", "submit us", 2, submit);
@@ -160,8 +154,7 @@ static void put_way(struct bench_table *table, const struct shape *it, int way)
                 way < RAW_GRAPH ? bench_ratio(submit, it->submit_us[raw]) : none);
     bench_value(table, "complete_to_raw", "x raw", 3,
                 way < RAW_GRAPH ? bench_ratio(complete, it->complete_us[raw]) : none);
-    cli_plot_add(cli_plot_series(&bench.plot, way_names[way]),
-                 (struct cli_plot_point){(double)it->nodes, us.median, us.minimum, us.maximum});
+    bench_plot_point(way_names[way], it->nodes, submit);
 }
 
 static void report(struct graphs *g)
@@ -184,9 +177,9 @@ static void destroy_graphs(void *object)
 {
     struct graphs *g = object;
     for (size_t i = 0; i < g->count; i++)
-        for (int way = 0; way < WAYS; way++)
-            if (g->shapes[i].graphs[way])
-                side_of(g, way)->calls->destroy_graph(side_of(g, way), g->shapes[i].graphs[way]);
+        for (int k = 0; k < 2; k++)
+            if (g->shapes[i].graphs[k])
+                g->sides[k].calls->destroy_graph(&g->sides[k], g->shapes[i].graphs[k]);
 }
 
 static void add_shape(struct graphs *g, unsigned nodes, unsigned queues)
@@ -195,27 +188,27 @@ static void add_shape(struct graphs *g, unsigned nodes, unsigned queues)
     it->nodes = nodes;
     it->queues = queues;
     for (int way = 0; way < ways_of(g, it); way += 2) {
-        struct side *side = side_of(g, way);
+        struct side *side = &g->sides[way / 2];
         side->calls->begin_graph(side, queues);
         submit_once(side, it);
-        it->graphs[way] = side->calls->end_graph(side, queues);
+        it->graphs[way / 2] = side->calls->end_graph(side, queues);
     }
 }
 
-static void make(struct side *side)
+static bool open_side(struct side *side, const struct side_calls *calls)
 {
+    if (!side_open(side, calls, bench.device, &conformance_kernels))
+        return false;
     side_queues(side, QUEUES);
     side->calls->kernel(side, 0, "increment");
     side->calls->memory(side, 0, QUEUES * BYTES);
+    return true;
 }
 
 static void open_all(struct graphs *g)
 {
-    (void)side_open(&g->weir, &side_weir_calls, bench.device, &conformance_kernels);
-    make(&g->weir);
-    g->has_raw = side_open(&g->raw, &side_cuda_calls, bench.device, &conformance_kernels);
-    if (g->has_raw)
-        make(&g->raw);
+    (void)open_side(&g->sides[0], &side_weir_calls);
+    g->has_raw = open_side(&g->sides[1], &side_cuda_calls);
     cli_own(destroy_graphs, g);
     for (size_t i = 0; i < 2 * g->nodes.count; i++) {
         const unsigned nodes = (unsigned)g->nodes.values[i % g->nodes.count];
@@ -255,12 +248,8 @@ int job_graph(int argc, char **argv)
          1000000},
     };
     static const struct bench_program program = {
-        .about =
-            "Launches a chain of small kernels as a graph and one by one, on CUDA also by the\n"
-            "driver's own calls; and as many forked to four queues and joined.\n",
         .options = options,
         .option_count = BENCH_COUNT(options),
-        .opens_device = true,
         .run = run,
     };
     return bench_main(&program, &g, argc, argv);

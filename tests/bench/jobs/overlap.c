@@ -32,39 +32,38 @@ enum stage {
 struct way {
     const char *name;
     enum order order;
-    unsigned queues, pieces;
-    bool by_engine; // a queue for each stage, with events between them
-    bool grows;     // pieces from LEAST bytes, a twentieth each, up to a 1 / `pieces` of all
-    bool graph;     // captured once
+    unsigned queues, pieces; // as many queues as STAGES: one for each, with events between them
+    bool grows; // pieces from LEAST bytes, a twentieth each, up to a 1 / `pieces` of all
+    bool graph; // captured once
 };
 
 // The textbook's have as many chunks as queues.
 static const struct way ways[] = {
-    {"up", COPIES, 2, 0, false, false, false},
-    {"down", COPIES, 2, 0, false, false, false},
-    {"both_ways", COPIES, 2, 0, false, false, false},
-    {"one_queue", DEPTH_FIRST, 1, 1, false, false, false},
-    {"depth_first_2", DEPTH_FIRST, 2, 2, false, false, false},
-    {"breadth_first_2", BREADTH_FIRST, 2, 2, false, false, false},
-    {"interleaved_2", INTERLEAVED, 2, 2, false, false, false},
-    {"depth_first_4", DEPTH_FIRST, 4, 4, false, false, false},
-    {"breadth_first_4", BREADTH_FIRST, 4, 4, false, false, false},
-    {"interleaved_4", INTERLEAVED, 4, 4, false, false, false},
-    {"depth_first_8", DEPTH_FIRST, 8, 8, false, false, false},
-    {"breadth_first_8", BREADTH_FIRST, 8, 8, false, false, false},
-    {"interleaved_8", INTERLEAVED, 8, 8, false, false, false},
-    {"depth_first_16", DEPTH_FIRST, 16, 16, false, false, false},
-    {"one_queue_64_chunks", DEPTH_FIRST, 1, 64, false, false, false},
-    {"depth_first_8_64_chunks", DEPTH_FIRST, 8, 64, false, false, false},
-    {"breadth_first_8_64_chunks", BREADTH_FIRST, 8, 64, false, false, false},
-    {"interleaved_8_64_chunks", INTERLEAVED, 8, 64, false, false, false},
-    {"three_queues_32_chunks", INTERLEAVED, 3, 32, true, false, false},
-    {"three_queues_64_chunks", INTERLEAVED, 3, 64, true, false, false},
-    {"three_queues_64_chunks_breadth", BREADTH_FIRST, 3, 64, true, false, false},
-    {"three_queues_96_chunks", INTERLEAVED, 3, 96, true, false, false},
-    {"three_queues_growing", INTERLEAVED, 3, 64, true, true, false},
-    {"graph_64_chunks", INTERLEAVED, 3, 64, true, false, true},
-    {"graph_128_chunks", INTERLEAVED, 3, 128, true, false, true},
+    {"up", COPIES, 2, 0, false, false},
+    {"down", COPIES, 2, 0, false, false},
+    {"both_ways", COPIES, 2, 0, false, false},
+    {"one_queue", DEPTH_FIRST, 1, 1, false, false},
+    {"depth_first_2", DEPTH_FIRST, 2, 2, false, false},
+    {"breadth_first_2", BREADTH_FIRST, 2, 2, false, false},
+    {"interleaved_2", INTERLEAVED, 2, 2, false, false},
+    {"depth_first_4", DEPTH_FIRST, 4, 4, false, false},
+    {"breadth_first_4", BREADTH_FIRST, 4, 4, false, false},
+    {"interleaved_4", INTERLEAVED, 4, 4, false, false},
+    {"depth_first_8", DEPTH_FIRST, 8, 8, false, false},
+    {"breadth_first_8", BREADTH_FIRST, 8, 8, false, false},
+    {"interleaved_8", INTERLEAVED, 8, 8, false, false},
+    {"depth_first_16", DEPTH_FIRST, 16, 16, false, false},
+    {"one_queue_64_chunks", DEPTH_FIRST, 1, 64, false, false},
+    {"depth_first_8_64_chunks", DEPTH_FIRST, 8, 64, false, false},
+    {"breadth_first_8_64_chunks", BREADTH_FIRST, 8, 64, false, false},
+    {"interleaved_8_64_chunks", INTERLEAVED, 8, 64, false, false},
+    {"three_queues_32_chunks", INTERLEAVED, 3, 32, false, false},
+    {"three_queues_64_chunks", INTERLEAVED, 3, 64, false, false},
+    {"three_queues_64_chunks_breadth", BREADTH_FIRST, 3, 64, false, false},
+    {"three_queues_96_chunks", INTERLEAVED, 3, 96, false, false},
+    {"three_queues_growing", INTERLEAVED, 3, 64, true, false},
+    {"graph_64_chunks", INTERLEAVED, 3, 64, false, true},
+    {"graph_128_chunks", INTERLEAVED, 3, 128, false, true},
 };
 
 enum {
@@ -117,7 +116,7 @@ static void submit(enum stage stage, unsigned piece)
                                          .block = BLOCK,
                                          .a = raw.rounds,
                                          .b = count};
-    const bool by_engine = raw.way->by_engine;
+    const bool by_engine = raw.way->queues == STAGES;
     const unsigned queue = by_engine ? stage : piece % raw.way->queues;
     if (by_engine && stage != UP)
         calls->wait(side, queue, 2 * piece + (stage == DOWN));
@@ -243,14 +242,10 @@ static size_t open_raw(size_t size)
 
 int job_overlap(int argc, char **argv)
 {
-    static const struct overlap_raw calls = {.open = open_raw, .name = name_of, .run = run_way};
-    static const struct overlap_with with = {
-        .about =
-            "Measures what weir bench overlap measures, beside the driver's own calls in every\n"
-            "common order: raw CUDA, and plain OpenCL.\n",
-        .orders = "auto",
-        .kernels = "light",
-        .raw = &calls,
+    static const struct overlap_raw calls = {
+        .open = open_raw,
+        .name = name_of,
+        .run = run_way,
     };
-    return bench_overlap_main(&with, argc, argv);
+    return bench_overlap_main(&calls, argc, argv);
 }

@@ -9,7 +9,7 @@ enum {
     REPEATS_MAX = 200
 };
 
-#define SIZE_LEAST ((size_t)4096)      // sizes are this times powers of 4
+#define SIZE_LEAST ((size_t)4096)
 #define READY_BYTES ((size_t)64 << 20) // small copies are repeated up to this
 #define PINNED_BYTES ((size_t)64 << 20)
 
@@ -23,7 +23,8 @@ enum way {
 static const char *const names[WAYS] = {"copy", "driver", "pinned"};
 
 struct pageable {
-    uint64_t least, most;
+    uint64_t most;
+    size_t sizes; // SIZE_LEAST times powers of 4, up to `most`
     unsigned char *src, *dst;
     weir_queue *queue;
     weir_buffer *memory;
@@ -44,18 +45,11 @@ static void copy(struct pageable *p, enum way way, bool up, size_t size)
         SIDE_CU(cu, cuMemcpyHtoD, cu->memories[0], p->src, size);
     else if (way == DRIVER)
         SIDE_CU(cu, cuMemcpyDtoH, p->dst, cu->memories[0], size);
-    if (way != PINNED)
-        return;
-    for (size_t at = 0; at < size; at += PINNED_BYTES) {
-        const size_t bytes = size - at < PINNED_BYTES ? size - at : PINNED_BYTES;
-        if (up)
-            SIDE_CU(cu, cuMemcpyHtoDAsync, cu->memories[0] + at, p->raw.pinned[0], bytes,
-                    cu->queues[0]);
-        else
-            SIDE_CU(cu, cuMemcpyDtoHAsync, p->raw.pinned[0], cu->memories[0] + at, bytes,
-                    cu->queues[0]);
-    }
-    p->raw.calls->finish(&p->raw, 0);
+    for (size_t at = 0; way == PINNED && at < size; at += PINNED_BYTES)
+        p->raw.calls->copy(&p->raw, 0, up, 0, 0,
+                           size - at < PINNED_BYTES ? size - at : PINNED_BYTES);
+    if (way == PINNED)
+        p->raw.calls->finish(&p->raw, 0);
 }
 
 // Opening.
@@ -66,6 +60,8 @@ static void open_all(struct pageable *p)
     p->dst = cli_allocate(1, (size_t)p->most);
     bench_queue(bench.device, "pageable", 0, &p->queue);
     bench_buffer(bench.device, "memory", (size_t)p->most, WEIR_PLACE_DEVICE, &p->memory);
+    while (SIZE_LEAST << 2 * p->sizes <= p->most)
+        p->sizes++;
     p->ways = DRIVER;
     if (!side_open(&p->raw, &side_cuda_calls, bench.device, NULL))
         return;
@@ -93,32 +89,23 @@ static void check_way(struct pageable *p, enum way way)
 
 // Measuring.
 
-static size_t size_of(size_t index)
-{
-    return SIZE_LEAST << 2 * index;
-}
-
-static bool has_size(const struct pageable *p, size_t index)
-{
-    return size_of(index) >= p->least && size_of(index) <= p->most;
-}
-
 static void measure_way(struct pageable *p, size_t index, bool up, enum way way)
 {
-    const size_t size = size_of(index), repeats = READY_BYTES / size;
+    const size_t size = SIZE_LEAST << 2 * index, repeats = READY_BYTES / size;
     const size_t count = repeats < 1 ? 1 : repeats > REPEATS_MAX ? REPEATS_MAX : repeats;
     const uint64_t began = cli_now_ns();
     for (size_t i = 0; i < count; i++)
         copy(p, way, up, size);
-    bench_figure(&p->ms[index][up][way], (double)(cli_now_ns() - began) * 1e-6 / (double)count,
-                 "%s_%s_%zu", names[way], up ? "up" : "down", size);
+    const double ms = (double)(cli_now_ns() - began) * 1e-6 / (double)count;
+    bench_keep(&p->ms[index][up][way], ms);
+    bench_serve(ms, "%s_%s_%zu", names[way], up ? "up" : "down", size);
 }
 
 // Each way goes first in turn.
 static void measure(struct pageable *p)
 {
-    for (size_t i = 0; i < SIZES_MOST; i++)
-        for (size_t k = 0; has_size(p, i) && k < p->ways; k++) {
+    for (size_t i = 0; i < p->sizes; i++)
+        for (size_t k = 0; k < p->ways; k++) {
             const enum way way = (enum way)((k + bench.turn) % p->ways);
             measure_way(p, i, true, way);
             measure_way(p, i, false, way);
@@ -129,7 +116,7 @@ static void put_way(const struct pageable *p, struct bench_table *table, size_t 
                     enum way way)
 {
     const struct bench_samples ms = p->ms[index][up][way];
-    const char *size = bench_bytes(size_of(index));
+    const char *size = bench_bytes(SIZE_LEAST << 2 * index);
     bench_text(table, "size", "size", size);
     bench_text(table, "direction", "", up ? "up" : "down");
     bench_text(table, "way", "way", names[way]);
@@ -150,25 +137,21 @@ static void run(void *user)
         measure(p);
     struct bench_table *table = bench_table("copies", "one copy");
     bench_plot("Copies of memory that is not pinned", "", "milliseconds");
-    for (size_t i = 0; i < SIZES_MOST; i++)
-        for (size_t k = 0; has_size(p, i) && k < 2 * p->ways; k++)
+    for (size_t i = 0; i < p->sizes; i++)
+        for (size_t k = 0; k < 2 * p->ways; k++)
             put_way(p, table, i, k < p->ways, (enum way)(k % p->ways));
 }
 
 int job_pageable(int argc, char **argv)
 {
-    static struct pageable p = {.least = 4096, .most = 1 << 30};
+    static struct pageable p = {.most = 1 << 30};
     static const struct cli_option options[] = {
-        {"least", "N", "bytes of the smallest copy (4096)", CLI_COUNT, &p.least, 1, UINT32_MAX},
         {"most", "N", "bytes of the largest copy (1 GiB)", CLI_COUNT, &p.most, SIZE_LEAST,
          UINT64_C(1) << 32},
     };
     static const struct bench_program program = {
-        .about = "Measures copies of memory that is not pinned, beside the driver's own copy, and\n"
-                 "copies of pinned memory.\n",
         .options = options,
         .option_count = BENCH_COUNT(options),
-        .opens_device = true,
         .launches_nothing = true,
         .serves = true,
         .run = run,

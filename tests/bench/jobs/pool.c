@@ -24,12 +24,8 @@ enum source {
 
 static const struct {
     const char *key;
-    const char *about;
     size_t out; // buffers at once
-} ways[] = {
-    {"pair", "one at a time", 1},
-    {"set", "8 at a time", SET},
-};
+} ways[] = {{"pair", 1}, {"set", SET}};
 
 struct row {
     size_t size;
@@ -139,12 +135,6 @@ static void check(struct pool_bench *b, size_t size)
 
 // Set-up and report.
 
-static void destroy_driver_pool(void *object)
-{
-    struct pool_bench *b = object;
-    b->driver.cu->cuMemPoolDestroy(b->driver_pool);
-}
-
 // A pool of the driver's that keeps what is freed.
 static void open_driver(struct pool_bench *b)
 {
@@ -159,7 +149,6 @@ static void open_driver(struct pool_bench *b)
                                                     .id = cu->device}};
     side_queues(&b->driver, 1);
     SIDE_CU(cu, cuMemPoolCreate, &b->driver_pool, &properties);
-    cli_own(destroy_driver_pool, b);
     SIDE_CU(cu, cuMemPoolSetAttribute, b->driver_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
             &keep_all);
 }
@@ -186,7 +175,7 @@ static void report(struct pool_bench *b)
     bench_plot("Memory: an allocation and its free", "", "ns a pair");
     for (size_t i = 0; i < b->row_count; i++) {
         const struct row *row = &b->rows[i];
-        const char *group = cli_text("%zu, %s", row->size, ways[row->way].about);
+        const char *group = cli_text("%zu, %s", row->size, ways[row->way].key);
         bench_number(table, "bytes", "bytes", (double)row->size);
         bench_text(table, "way", "", ways[row->way].key);
         bench_value(table, "pool_ns", "pool ns", 1, row->ns[POOL]);
@@ -234,13 +223,8 @@ int job_pool(int argc, char **argv)
          CLI_COUNT, &b.pairs, 1, PAIRS_MOST},
     };
     static const struct bench_program program = {
-        .about =
-            "Measures an allocation out of a pool and its free, one buffer at a time and eight,\n"
-            "beside buffers that are created and destroyed, and on CUDA beside the driver's own\n"
-            "pool.\n",
         .options = options,
         .option_count = BENCH_COUNT(options),
-        .opens_device = true,
         .launches_nothing = true,
         .run = run,
     };

@@ -39,7 +39,8 @@ struct priority {
     size_t busy_bytes;
     uint32_t busy_rounds;
     weir_queue *small[CONDITIONS], *busy[CONDITIONS]; // NULL: not measured, or nothing busy
-    weir_buffer *host, *small_values, *busy_values;
+    weir_buffer *small_values, *busy_values;
+    uint32_t *numbers; // on the host
     struct weir_event pending[AHEAD];
     size_t pending_count;
     uint32_t small_launches, busy_launches; // since the values were filled
@@ -91,10 +92,8 @@ static double sample(struct priority *p, enum condition condition, bool *out_bes
 static void check_values(struct priority *p, weir_buffer *values, size_t size, uint32_t rounds,
                          const char *what)
 {
-    bench_work_spoil(p->host, size);
-    cli_fine(weir_queue_copy(p->work.queue, p->host, 0, values, 0, size));
-    bench_sync(p->work.queue);
-    (void)bench_work_check(p->host, size, SEED, rounds, what);
+    cli_fine(weir_download(p->work.queue, p->numbers, values, 0, size));
+    (void)bench_work_compare(p->numbers, size, SEED, rounds, what);
     bench_judge();
 }
 
@@ -159,14 +158,13 @@ static void make_objects(struct priority *p)
     p->times = cli_allocate(p->samples + PROOF, sizeof *p->times);
     bench_work_open(&p->work);
     make_queues(p);
-    bench_buffer(device, "host", p->busy_bytes, WEIR_PLACE_HOST, &p->host);
     bench_buffer(device, "small", SMALL_BYTES, WEIR_PLACE_DEVICE, &p->small_values);
     bench_buffer(device, "busy", p->busy_bytes, WEIR_PLACE_DEVICE, &p->busy_values);
     p->busy_rounds = bench_work_calibrate(&p->work, p->busy_values, p->busy_bytes, BUSY_NS);
-    bench_work_fill(p->host, p->busy_bytes, SEED);
-    cli_fine(weir_queue_copy(p->work.queue, p->small_values, 0, p->host, 0, SMALL_BYTES));
-    cli_fine(weir_queue_copy(p->work.queue, p->busy_values, 0, p->host, 0, p->busy_bytes));
-    bench_sync(p->work.queue);
+    p->numbers = cli_allocate(1, p->busy_bytes);
+    bench_work_numbers(p->numbers, p->busy_bytes, SEED);
+    cli_fine(weir_upload(p->work.queue, p->small_values, 0, p->numbers, SMALL_BYTES));
+    cli_fine(weir_upload(p->work.queue, p->busy_values, 0, p->numbers, p->busy_bytes));
 }
 
 static void report(struct priority *p)
@@ -209,13 +207,8 @@ int job_priority(int argc, char **argv)
          SAMPLES_MOST},
     };
     static const struct bench_program program = {
-        .about = "Measures how long a small kernel takes from its submission to its end: on an\n"
-                 "idle device; beside a queue that keeps the device busy with kernels of about a\n"
-                 "millisecond; and the same in a queue of the highest priority beside one of the\n"
-                 "lowest.\n",
         .options = options,
         .option_count = BENCH_COUNT(options),
-        .opens_device = true,
         .run = run,
     };
     return bench_main(&program, &p, argc, argv);

@@ -1,6 +1,8 @@
 // The job `start`: a process, from before it is made until the first result of a kernel is on the host, and until its
 // end, with Weir and with the CUDA driver alone. Both are this program again, which writes the time, the system's, when
 // its main() begins and when it has the result.
+#define _GNU_SOURCE // pipe2()
+#include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +10,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
 #include "tests/bench/jobs/drivers.h"
 
@@ -73,57 +74,44 @@ int start_first(const char *side)
 // The one that measures.
 
 struct start {
-    const char *config;
     size_t side_count; // the driver too, or Weir alone
     struct bench_samples ms[FIGURES][2];
 };
 
-// Runs the process, and returns its exit status; `*out_stamps` are the times that it has written.
-static int run_process(const char *side, unsigned long long *out_stamps)
+// Runs the process, and stores the times that it has written, and that of its end.
+static void run_process(const char *side, unsigned long long stamps[FIGURES])
 {
     char *arguments[] = {"/proc/self/exe", START_FIRST, cli_copy(side), NULL};
     posix_spawn_file_actions_t actions;
     int ends[2], status = -1;
     pid_t child = -1;
-    if (pipe(ends) != 0)
+    if (pipe2(ends, O_CLOEXEC) != 0)
         cli_fail(CLI_FAILED, "a pipe cannot be made");
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addclose(&actions, ends[0]);
     if (posix_spawn(&child, arguments[0], &actions, NULL, arguments, environ) != 0)
         cli_fail(CLI_FAILED, "a process cannot be made");
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     FILE *file = fdopen(ends[0], "r");
-    const bool told = file && fscanf(file, "%llu %llu", &out_stamps[0], &out_stamps[1]) == 2;
-    if (waitpid(child, &status, 0) != child || !told)
-        status = -1;
-    if (file)
-        fclose(file);
-    return status;
-}
-
-static void time_process(size_t side, double *ms)
-{
-    unsigned long long stamps[2];
-    const uint64_t began = cli_now_ns();
-    if (run_process(sides[side], stamps) != 0)
-        cli_fail(CLI_SETUP, "the process of %s has failed", sides[side]);
-    ms[ENDED] = (double)(cli_now_ns() - began) * 1e-6;
-    ms[MAIN] = (double)(stamps[0] - began) * 1e-6;
-    ms[FIRST_RESULT] = (double)(stamps[1] - began) * 1e-6;
+    const bool told = file && fscanf(file, "%llu %llu", &stamps[MAIN], &stamps[FIRST_RESULT]) == 2;
+    if (waitpid(child, &status, 0) != child || status != 0 || !told)
+        cli_fail(CLI_SETUP, "the process of %s has failed", side);
+    stamps[ENDED] = cli_now_ns();
+    fclose(file);
 }
 
 // Each side goes first in turn. A process compares its results before it succeeds.
 static void measure(struct start *start)
 {
-    double ms[FIGURES];
+    unsigned long long stamps[FIGURES];
     for (size_t i = 0; i < start->side_count; i++) {
         const size_t side = (size_t)((i + bench.turn) % start->side_count);
-        time_process(side, ms);
+        const uint64_t began = cli_now_ns();
+        run_process(sides[side], stamps);
         bench.checked += NUMBERS;
         for (size_t k = 0; k < FIGURES; k++)
-            bench_keep(&start->ms[k][side], ms[k]);
+            bench_keep(&start->ms[k][side], (double)(stamps[k] - began) * 1e-6);
     }
 }
 
@@ -150,8 +138,8 @@ static void report(struct start *start)
 static void run(void *user)
 {
     struct start *start = user;
-    if (start->config)
-        setenv("WEIR_CONFIG", start->config, 1);
+    if (bench.config)
+        setenv("WEIR_CONFIG", bench.config, 1);
     weir_runtime *runtime;
     cli_fine(weir_open(NULL, &runtime));
     start->side_count = strcmp(weir_runtime_backend(runtime), "cuda") == 0 ? 2 : 1;
@@ -166,16 +154,6 @@ static void run(void *user)
 int job_start(int argc, char **argv)
 {
     static struct start start;
-    static const struct cli_option options[] = {
-        CLI_CONFIG(&start.config),
-    };
-    static const struct bench_program program = {
-        .about =
-            "Measures a process from before it is made until the first result of its kernel is on\n"
-            "the host, beside one that uses the CUDA driver alone.\n",
-        .options = options,
-        .option_count = 1,
-        .run = run,
-    };
+    static const struct bench_program program = {.opens_devices = true, .run = run};
     return bench_main(&program, &start, argc, argv);
 }

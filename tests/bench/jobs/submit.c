@@ -27,11 +27,11 @@ static const struct submit_kind empty_kinds[] = {{"empty", "empty launches", 0, 
                                                   "empty launches, the peer's arguments set once",
                                                   0, SUBMIT_EMPTY | SUBMIT_SET_ONCE, false}};
 
-// What is measured on one device, beside which side. PoCL's serial device runs an empty launch within its submit;
-// the names of PoCL's devices are those before PoCL 6, and since.
+// What is measured on one device, beside which side. PoCL's serial device, its second one here, runs an empty launch
+// within its submit.
 struct part {
-    const char *devices[2]; // NULL: the first one
-    const char *key, *other;
+    size_t device; // of PoCL, where that is; else the first one
+    const char *key;
     const struct side_calls *calls;
     const struct submit_kind *kinds;
     size_t count;
@@ -39,9 +39,9 @@ struct part {
 };
 
 static const struct part parts[] = {
-    {{NULL}, "cuda", "raw CUDA", &side_cuda_calls, cuda_kinds, BENCH_COUNT(cuda_kinds), false},
-    {{"pthread", "cpu"}, "opencl_long", "OpenCL", &side_opencl_calls, long_kinds, 1, true},
-    {{"basic", "cpu-minimal"}, "opencl_empty", "OpenCL", &side_opencl_calls, empty_kinds, 2, true},
+    {0, "cuda", &side_cuda_calls, cuda_kinds, BENCH_COUNT(cuda_kinds), false},
+    {0, "opencl_long", &side_opencl_calls, long_kinds, 1, true},
+    {1, "opencl_empty", &side_opencl_calls, empty_kinds, 2, true},
 };
 
 // As many steps as make an operation of at least LONG_NS on this device.
@@ -57,21 +57,13 @@ static void calibrate(struct submit *s)
         cli_fail(CLI_SETUP, "no operation of %d us could be made", LONG_NS / 1000);
 }
 
-// "cpu" begins the name of the serial device too.
-static bool has_name(const char *name, const char *wanted)
-{
-    const size_t length = strlen(wanted);
-    return strncmp(name, wanted, length) == 0 && strncmp(name + length, "-minimal", 8) != 0;
-}
-
-// PoCL's first device for the part, else the first device of all.
 static size_t device_for(weir_runtime *runtime, const struct part *part)
 {
     struct weir_device_info info;
-    for (size_t i = 0; part->devices[0] && i < weir_device_count(runtime); i++)
+    size_t left = part->device;
+    for (size_t i = 0; i < weir_device_count(runtime); i++)
         if (weir_device_describe(runtime, i, &info) == WEIR_OK &&
-            strcmp(info.platform, "Portable Computing Language") == 0 &&
-            (has_name(info.name, part->devices[0]) || has_name(info.name, part->devices[1])))
+            strcmp(info.platform, "Portable Computing Language") == 0 && left-- == 0)
             return i;
     return 0;
 }
@@ -87,8 +79,6 @@ static void run_part(const struct part *part, uint64_t operations, struct side *
                        .copied = SUBMIT_BYTES,
                        .added = 1,
                        .to_the_end = part->to_the_end,
-                       .is_ratio = true,
-                       .other = part->other,
                        .sides = {&sides[0], &sides[1]}};
     weir_device *device = cli_device(runtime, cli_text("%zu", device_for(runtime, part)), NULL);
     if (!bench_submit_open(&sides[0], &side_weir_calls, device) ||
@@ -107,7 +97,8 @@ static void run_part(const struct part *part, uint64_t operations, struct side *
 static weir_runtime *open_runtime(const char *backend, const char *name)
 {
     weir_runtime *runtime;
-    if (weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = backend, .plugins = ""),
+    if (weir_open(WEIR_PARAMS(weir_open, .config_path = bench.config ? bench.config : "",
+                              .backend = backend, .plugins = ""),
                   &runtime) == WEIR_OK) {
         cli_own_runtime(runtime);
         return runtime;
@@ -140,10 +131,9 @@ int job_submit(int argc, char **argv)
         {"operations", "N", "calls in a turn (10000)", CLI_COUNT, &operations, 1, 100000000},
     };
     static const struct bench_program program = {
-        .about = "Measures what calls cost through Weir beside the same calls of the driver: raw\n"
-                 "CUDA, and plain OpenCL. What is not on this machine is left out with a note.\n",
         .options = options,
         .option_count = BENCH_COUNT(options),
+        .opens_devices = true,
         .run = run,
     };
     return bench_main(&program, &operations, argc, argv);

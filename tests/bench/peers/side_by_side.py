@@ -15,12 +15,12 @@ import json
 import math
 import os
 import random
-import select
-import shutil
+import re
 import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import zlib
 from statistics import median
@@ -53,43 +53,41 @@ class Program:
     def __init__(self, name, command, environment, root, logs):
         self.name, self.head, self.reason, self.rounds = name, None, None, []
         self.log = open(os.path.join(logs, name.replace("@", "-") + ".log"), "w")
-        self.buffer = b""
         self.process = None
         try:
             self.process = subprocess.Popen(
-                command + ["--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                stderr=self.log, env=environment, cwd=root)
+                command + ["--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                errors="replace", stderr=self.log, env=environment, cwd=root)
         except OSError as error:
             self.reason = str(error)
 
     def samples(self, figure):
         return [one[figure] for one in self.rounds if figure in one]
 
-    def best(self, figures):
-        """Of several figures the one with the smallest median."""
-        there = [f for f in figures if self.samples(f)]
-        return min(there, key=lambda f: median(self.samples(f))) if there else None
+    def best(self, pattern):
+        """Of the figures of such names the one with the smallest median; None: there is none."""
+        names = [name for name in (self.rounds[0] if self.rounds else {}) if re.fullmatch(pattern, name)]
+        return min(names, key=lambda name: median(self.samples(name)), default=None)
 
-    def line(self, seconds):
-        """The next line as an object; None, with `reason` set, if there is none."""
-        until = time.monotonic() + seconds
-        while b"\n" not in self.buffer:
-            ready, _, _ = select.select([self.process.stdout], [], [],
-                                        max(0.0, until - time.monotonic()))
-            more = os.read(self.process.stdout.fileno(), 65536) if ready else b""
-            if not more:
-                self.stop()
-                self.reason = self.last_words() if ready else "took more than %.0f s" % seconds
-                return None
-            self.buffer += more
-        text, self.buffer = self.buffer.split(b"\n", 1)
-        self.log.write(text.decode(errors="replace") + "\n")
-        try:
-            return json.loads(text)
-        except ValueError:
-            self.reason = "FAILED: printed what is no JSON; its log has it"
-            self.stop()
+    def answer(self, seconds):
+        """The next line as an object; `reason` is set where there is none, or it tells a failure."""
+        if self.reason:
             return None
+        timer, until = threading.Timer(seconds, self.process.kill), time.monotonic() + seconds
+        timer.start()
+        text = self.process.stdout.readline()
+        in_time = time.monotonic() < until
+        timer.cancel()
+        self.log.write(text)
+        try:
+            answer = json.loads(text)
+            self.reason = answer.get("skipped") or ("FAILED: " + answer["failed"] if "failed" in answer else None)
+            return answer
+        except ValueError:
+            self.stop()
+            self.reason = ("took more than %.0f s" % seconds if not in_time else self.last_words() if not text
+                           else "FAILED: printed what is no JSON; its log has it")
+        return None
 
     def last_words(self):
         """Why it ended: commands say so on standard error, with status 3 if this machine lacks something."""
@@ -100,14 +98,6 @@ class Program:
             return ("" if self.process.returncode == 3 else "FAILED: ") + lines[-1].strip()
         return "ended early"
 
-    def answer(self, seconds):
-        """A line that tells no failure."""
-        answer = self.line(seconds) if not self.reason else None
-        if answer and ("skipped" in answer or "failed" in answer):
-            self.reason = answer.get("skipped") or "FAILED: " + answer["failed"]
-            self.stop()
-        return answer
-
     def start(self, seconds):
         """Waits until it has checked its results."""
         self.head = self.answer(seconds)
@@ -115,7 +105,7 @@ class Program:
     def round(self, seconds):
         try:
             if not self.reason:
-                self.process.stdin.write(b"\n")
+                self.process.stdin.write("\n")
                 self.process.stdin.flush()
         except OSError:
             self.reason = "ended early"
@@ -161,35 +151,6 @@ def run_group(programs, rounds, until, quiet):
             program.round(left(120.0))
     for program in programs:
         program.finish()
-
-
-# The machine.
-
-VENDORS = "/etc/OpenCL/vendors"
-LIBRARIES = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/nvidia/lib64", "/usr/lib/wsl/lib")
-
-
-def opencl_environments(parsed):
-    """{"nvidia": environment, "pocl": environment}: each platform alone, also where its driver has no file in
-    VENDORS."""
-    found, vendors = {}, os.path.join(parsed.work, "icd")
-    shutil.copytree(VENDORS, vendors) if os.path.isdir(VENDORS) else os.makedirs(vendors)
-    for kind, library, platform in (("nvidia", "libnvidia-opencl.so.1", "nvidia"),
-                                    ("pocl", "libpocl.so.2", "portable")):
-        paths = [os.path.join(folder, library) for folder in LIBRARIES]
-        paths = [path for path in paths if os.path.exists(path)]
-        if paths and not any(kind in name for name in os.listdir(vendors)):
-            with open(os.path.join(vendors, kind + ".icd"), "w") as file:
-                file.write(paths[0] + "\n")
-        environment = dict(os.environ, WEIR_BACKEND="opencl", WEIR_OPENCL_PLATFORM=platform,
-                           OCL_ICD_VENDORS=vendors)
-        try:
-            subprocess.run([parsed.weir, "devices"], env=environment, check=True, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, timeout=90)
-            found[kind] = environment
-        except (OSError, subprocess.SubprocessError):
-            pass
-    return found
 
 
 # The frame of ARR-COC.
@@ -240,13 +201,12 @@ def write_input(folder, weights):
 class Setup:
     def __init__(self, parsed, logs):
         self.parsed, self.logs = parsed, logs
-        self.opencl = opencl_environments(parsed)
         self.cuda = dict(os.environ, WEIR_BACKEND="cuda")
-        # The same two processors for PoCL and for PyTorch.
-        pocl = self.opencl.get("pocl")
-        if pocl is not None:
-            for name in ("POCL_MAX_PTHREAD_COUNT", "POCL_CPU_MAX_CU_COUNT"):
-                pocl[name] = str(parsed.threads)
+        # The same processors for PoCL and for PyTorch.
+        self.nvidia, self.pocl = (
+            dict(os.environ, WEIR_BACKEND="opencl", WEIR_OPENCL_PLATFORM=platform,
+                 POCL_MAX_PTHREAD_COUNT=str(parsed.threads), POCL_CPU_MAX_CU_COUNT=str(parsed.threads))
+            for platform in ("nvidia", "portable"))
 
     def job(self, name, at, environment, *options):
         return Program("%s@%s" % (name, at), [self.parsed.jobs, name, "--quiet", *options],
@@ -275,11 +235,9 @@ class Setup:
 
 def chunk_group(setup):
     size = str(setup.parsed.bytes)
-    programs = [setup.job("overlap", "cuda", setup.cuda, "--size", size)]
-    nvidia = setup.opencl.get("nvidia")
-    if nvidia:
-        programs.append(setup.job("overlap", "opencl-nvidia", nvidia, "--size", size))
-    return programs + [setup.torch("torch_chunks", "cuda", "--device", "cuda", "--bytes", size)]
+    return [setup.job("overlap", "cuda", setup.cuda, "--size", size),
+            setup.job("overlap", "opencl-nvidia", setup.nvidia, "--size", size),
+            setup.torch("torch_chunks", "cuda", "--device", "cuda", "--bytes", size)]
 
 
 def frame_group(setup):
@@ -296,11 +254,8 @@ def pageable_group(setup):
 
 
 def pocl_group(setup):
-    pocl = setup.opencl.get("pocl")
-    if not pocl:
-        return []
-    weir, dump = setup.frames("opencl-pocl", pocl, setup.parsed.pocl_frames, graphs="off")
-    return [weir, setup.job("overlap", "opencl-pocl", pocl, "--size", str(setup.parsed.pocl_bytes)),
+    weir, dump = setup.frames("opencl-pocl", setup.pocl, setup.parsed.pocl_frames, graphs="off")
+    return [weir, setup.job("overlap", "opencl-pocl", setup.pocl, "--size", str(setup.parsed.pocl_bytes)),
             setup.torch("torch_arr_coc", "cpu", "--device", "cpu", "--dump", dump, "--weights",
                         setup.parsed.weights, "--threads", str(setup.parsed.threads), "--frames",
                         str(max(1, setup.parsed.pocl_frames // 5)))]
@@ -309,96 +264,69 @@ def pocl_group(setup):
 GROUPS = {"chunks": chunk_group, "frames": frame_group, "pageable": pageable_group, "pocl": pocl_group}
 
 # The rows: group, what, (program, figures), (program, figures), how, and if there is a target its sign and it. Of several
-# figures the one with the smallest median counts. "time" is the first over the second, "rate" the
-# second over the first: how many times as fast the first is.
+# figures, which a pattern names, the one with the smallest median counts. "time" is the first over the second, "rate"
+# the second over the first: how many times as fast the first is.
 
-RAW_CASES = ["raw_" + case for case in ("one_queue", "one_queue_64_chunks", "depth_first_2", "breadth_first_2",
-             "interleaved_2", "depth_first_4", "breadth_first_4", "interleaved_4", "depth_first_8",
-             "breadth_first_8", "interleaved_8", "depth_first_16", "depth_first_8_64_chunks",
-             "breadth_first_8_64_chunks", "interleaved_8_64_chunks", "three_queues_32_chunks",
-             "three_queues_64_chunks", "three_queues_64_chunks_breadth", "three_queues_96_chunks")]
-RAW_GRAPHS = ["raw_graph_64_chunks", "raw_graph_128_chunks"]
-TORCH_CASES = ["one_stream", "streams_2", "streams_4", "streams_8", "streams_8_64_chunks"]
-
-CHUNKS = ("overlap@cuda", ["weir_auto"])
-CHUNKS_NVIDIA = ("overlap@opencl-nvidia", ["weir_auto"])
-COPIES = ("overlap@cuda", ["raw_both_ways"])
-COPIES_NVIDIA = ("overlap@opencl-nvidia", ["raw_both_ways"])
-RAW = ("overlap@cuda", RAW_CASES)
-RAW_NVIDIA = ("overlap@opencl-nvidia", RAW_CASES)
-FRAMES = ("weir_arr_coc@cuda", ["frame_3_slots", "frame_8_slots", "frame_3_slots_graphs",
-                                "frame_8_slots_graphs"])
-FRAMES_POCL = ("weir_arr_coc@opencl-pocl", ["frame_1_slots", "frame_3_slots", "frame_8_slots"])
+CHUNKS = ("overlap@cuda", "weir_auto")
+CHUNKS_NVIDIA = ("overlap@opencl-nvidia", "weir_auto")
+COPIES = ("overlap@cuda", "raw_both_ways")
+EQUAL = "raw_(one_queue|depth|breadth|interleaved|three_queues_[0-9]).*" # chunks
+RAW = ("overlap@cuda", EQUAL)
+GROWING = ("overlap@cuda", "raw_three_queues_growing")
+CAPTURED = ("overlap@cuda", "raw_graph_.*")
+FRAMES = ("weir_arr_coc@cuda", "frame_[38]_slots(_graphs)?")
+FRAMES_POCL = ("weir_arr_coc@opencl-pocl", "frame_[138]_slots")
 
 
 def pageable_rows():
     rows = []
     for way in ("up", "down"):
-        for bits, size in ((12, "4K"), (16, "64K"), (20, "1M"), (22, "4M"), (24, "16M"), (26, "64M"), (28, "256M"),
-                           (30, "1G"), (32, "4G")):
+        for size in "4K 64K 1M 4M 16M 64M 256M 1G 4G".split():
             what = "pageable, %s, %s" % (way, size)
-            copy = "copy_%s_%d" % (way, 1 << bits)
-            weir, torch = ("pageable@cuda", [copy]), ("torch_pageable@cuda", [copy])
-            raw = [("pageable@cuda", ["%s_%s_%d" % (kind, way, 1 << bits)])
-                   for kind in ("driver", "pinned")]
-            target = (">=", 6.0) if size == "1G" else ()
+            figure = "_%s_%d" % (way, int(size[:-1]) << {"K": 10, "M": 20, "G": 30}[size[-1]])
+            weir, target = ("pageable@cuda", "copy" + figure), (">=", 6.0) if size == "1G" else ()
             rows += [
-                ("pageable", what + ": the driver's copy", weir, raw[0], "rate", *target),
-                ("pageable", what + ": PyTorch", weir, torch, "rate"),
-                ("pageable", what + ": pinned memory", weir, raw[1], "time")]
+                ("pageable", what + ": the driver's copy", weir, ("pageable@cuda", "driver" + figure), "rate", *target),
+                ("pageable", what + ": PyTorch", weir, ("torch_pageable@cuda", "copy" + figure), "rate"),
+                ("pageable", what + ": pinned memory", weir, ("pageable@cuda", "pinned" + figure), "time")]
     return rows
-
-
-def torch_frames(kind, where="cuda"):
-    return ("torch_arr_coc@" + where, ["frame_" + kind])
 
 
 ROWS = [
     ("chunks", "chunks, auto: copies both ways", CHUNKS, COPIES, "time", "<=", 1.012),
-    ("chunks", "chunks, auto: the best raw CUDA program of equal chunks", CHUNKS, RAW, "time", "<=",
-     1.01),
-    ("chunks", "chunks, auto: raw CUDA, chunks that grow", CHUNKS,
-     ("overlap@cuda", ["raw_three_queues_growing"]), "time"),
-    ("chunks", "chunks, auto: raw CUDA, equal chunks that are captured", CHUNKS,
-     ("overlap@cuda", RAW_GRAPHS), "time"),
-    ("chunks", "raw CUDA, chunks that grow: copies both ways",
-     ("overlap@cuda", ["raw_three_queues_growing"]), COPIES, "time"),
-    ("chunks", "raw CUDA, equal chunks that are captured: copies both ways",
-     ("overlap@cuda", RAW_GRAPHS), COPIES, "time"),
+    ("chunks", "chunks, auto: the best raw CUDA program of equal chunks", CHUNKS, RAW, "time", "<=", 1.01),
+    ("chunks", "chunks, auto: raw CUDA, chunks that grow", CHUNKS, GROWING, "time"),
+    ("chunks", "chunks, auto: raw CUDA, equal chunks that are captured", CHUNKS, CAPTURED, "time"),
+    ("chunks", "raw CUDA, chunks that grow: copies both ways", GROWING, COPIES, "time"),
+    ("chunks", "raw CUDA, equal chunks that are captured: copies both ways", CAPTURED, COPIES, "time"),
     ("chunks", "chunks, auto: the best PyTorch program", CHUNKS,
-     ("torch_chunks@cuda", TORCH_CASES), "time"),
+     ("torch_chunks@cuda", "one_stream|streams_.*"), "time"),
     ("chunks", "the best raw CUDA program of equal chunks: copies both ways", RAW, COPIES, "time"),
-    ("chunks", "NVIDIA's OpenCL: chunks, auto: copies both ways", CHUNKS_NVIDIA, COPIES_NVIDIA,
-     "time", "<=", 1.10),
-    ("chunks", "NVIDIA's OpenCL: chunks, auto: CUDA's copies both ways", CHUNKS_NVIDIA, COPIES,
-     "time", "<=", 1.10),
-    ("chunks", "NVIDIA's OpenCL: chunks, auto: the best raw program", CHUNKS_NVIDIA, RAW_NVIDIA,
-     "time"),
-    ("frames", "ARR-COC, frames/s: bare copies", FRAMES, ("weir_arr_coc@cuda", ["frame_copies"]),
-     "rate", ">=", 0.90),
-    ("frames", "ARR-COC, frames/s: PyTorch, three streams", FRAMES, torch_frames("eager"), "rate",
+    ("chunks", "NVIDIA's OpenCL: chunks, auto: copies both ways", CHUNKS_NVIDIA,
+     ("overlap@opencl-nvidia", "raw_both_ways"), "time", "<=", 1.10),
+    ("chunks", "NVIDIA's OpenCL: chunks, auto: CUDA's copies both ways", CHUNKS_NVIDIA, COPIES, "time", "<=", 1.10),
+    ("chunks", "NVIDIA's OpenCL: chunks, auto: the best raw program", CHUNKS_NVIDIA,
+     ("overlap@opencl-nvidia", EQUAL), "time"),
+    ("frames", "ARR-COC, frames/s: bare copies", FRAMES, ("weir_arr_coc@cuda", "frame_copies"), "rate", ">=", 0.90),
+    ("frames", "ARR-COC, frames/s: PyTorch, three streams", FRAMES, ("torch_arr_coc@cuda", "frame_eager"), "rate",
      ">=", 20),
     ("frames", "ARR-COC, frames/s: the same under torch.compile", FRAMES,
-     torch_frames("compiled"), "rate", ">=", 15),
+     ("torch_arr_coc@cuda", "frame_compiled"), "rate", ">=", 15),
     ("frames", "ARR-COC, frames/s: PyTorch, eight images in flight", FRAMES,
-     torch_frames("eager_in_flight"), "rate"),
+     ("torch_arr_coc@cuda", "frame_eager_in_flight"), "rate"),
     ("frames", "ARR-COC, frames/s: both, in flight and torch.compile", FRAMES,
-     torch_frames("compiled_in_flight"), "rate"),
+     ("torch_arr_coc@cuda", "frame_compiled_in_flight"), "rate"),
     ("frames", "ARR-COC, frames/s: 3 slots beside 1",
-     ("weir_arr_coc@cuda", ["frame_3_slots"]), ("weir_arr_coc@cuda", ["frame_1_slots"]), "rate",
-     ">=", 1.0),
+     ("weir_arr_coc@cuda", "frame_3_slots"), ("weir_arr_coc@cuda", "frame_1_slots"), "rate", ">=", 1.0),
     ("frames", "ARR-COC, frames/s: 8 slots as graphs beside 8 slots",
-     ("weir_arr_coc@cuda", ["frame_8_slots_graphs"]), ("weir_arr_coc@cuda", ["frame_8_slots"]),
-     "rate"),
+     ("weir_arr_coc@cuda", "frame_8_slots_graphs"), ("weir_arr_coc@cuda", "frame_8_slots"), "rate"),
     ("pocl", "PoCL: chunks, auto: the best plain OpenCL program",
-     ("overlap@opencl-pocl", ["weir_auto"]), ("overlap@opencl-pocl", RAW_CASES), "time"),
+     ("overlap@opencl-pocl", "weir_auto"), ("overlap@opencl-pocl", EQUAL), "time"),
     ("pocl", "PoCL: chunks, one queue: plain OpenCL, the same",
-     ("overlap@opencl-pocl", ["weir_one_queue"]), ("overlap@opencl-pocl", ["raw_one_queue"]),
-     "time"),
-    ("pocl", "PoCL: ARR-COC, frames/s: PyTorch on the CPU", FRAMES_POCL,
-     torch_frames("eager", "cpu"), "rate"),
+     ("overlap@opencl-pocl", "weir_one_queue"), ("overlap@opencl-pocl", "raw_one_queue"), "time"),
+    ("pocl", "PoCL: ARR-COC, frames/s: PyTorch on the CPU", FRAMES_POCL, ("torch_arr_coc@cpu", "frame_eager"), "rate"),
     ("pocl", "PoCL: ARR-COC, frames/s: the same under torch.compile", FRAMES_POCL,
-     torch_frames("compiled", "cpu"), "rate", ">=", 4),
+     ("torch_arr_coc@cpu", "frame_compiled"), "rate", ">=", 4),
 ] + pageable_rows()
 
 
@@ -412,8 +340,6 @@ def row_of(programs, _, what, left_side, right_side, way, sign=None, target=None
     (left, left_figures), (right, right_figures) = left_side, right_side
     row = {"what": what, "sign": sign, "target": target}
     for name in (left, right):
-        if name not in programs:
-            return dict(row, reason="there is nothing here for %s" % name)
         if not programs[name].rounds:
             return dict(row, reason="%s: %s" % (name, programs[name].reason or "no rounds"))
     a, b = programs[left], programs[right]
@@ -422,7 +348,7 @@ def row_of(programs, _, what, left_side, right_side, way, sign=None, target=None
         name, figures = left_side if not first else right_side
         why = (programs[name].head or {}).get("compiled_skipped")
         return dict(row, reason="%s has no figure %s%s" % (
-            name, figures[0], ": " + why if why else ""))
+            name, figures, ": " + why if why else ""))
     pairs = [(x, y) for x, y in zip(a.samples(first), b.samples(second)) if x > 0 and y > 0]
     ratio = spread([x / y if way == "time" else y / x for x, y in pairs])
     return dict(row, weir_ms=median(a.samples(first)), weir_figure=first,
