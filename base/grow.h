@@ -11,4 +11,10 @@
 // An array of capacity 0 is NULL.
 void *weir_grow(void *items, size_t count, size_t *capacity, size_t size);
 
+// Texts of others' in such an array.
+struct weir_words {
+    const char **items;
+    size_t count, capacity;
+};
+
 #endif

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "base/text.h"
 
+#include <ctype.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -265,4 +266,98 @@ void weir_text_about(char *message, size_t size, const char *path, const char *f
     va_start(arguments, format);
     weir_text_vabout(message, size, path, format, arguments);
     va_end(arguments);
+}
+
+// Tokens.
+
+static const char *pass_comment(const char *at)
+{
+    if (at[1] == '/') {
+        while (*at && *at != '\n') // a backslash continues it on the next line
+            at += at[0] == '\\' && at[1] ? 2 : 1;
+        return at;
+    }
+    const char *end = strstr(at + 2, "*/");
+    return end ? end + 2 : at + strlen(at);
+}
+
+static const char *pass_quoted(const char *at)
+{
+    const char quote = *at++;
+    while (*at && *at != quote && *at != '\n')
+        at += at[0] == '\\' && at[1] ? 2 : 1;
+    return at + (*at == quote);
+}
+
+// To the end of its last line. An apostrophe may be one of a word in #error.
+static const char *pass_directive(const char *at)
+{
+    while (*at && *at != '\n') {
+        if (at[0] == '/' && (at[1] == '/' || at[1] == '*'))
+            at = pass_comment(at);
+        else if (*at == '"')
+            at = pass_quoted(at);
+        else
+            at += at[0] == '\\' && at[1] ? 2 : 1;
+    }
+    return at;
+}
+
+bool weir_token_next(const char **at, bool fresh, struct weir_token *out)
+{
+    const char *end = *at;
+    for (;;) {
+        if (end[0] == '/' && (end[1] == '/' || end[1] == '*')) {
+            end = pass_comment(end);
+        } else if (isspace((unsigned char)*end)) {
+            fresh = fresh || *end == '\n';
+            end++;
+        } else {
+            break;
+        }
+    }
+    const char *start = end;
+    *out = (struct weir_token){.start = start, .is_directive = fresh && *start == '#'};
+    if (out->is_directive)
+        end = pass_directive(start);
+    else if (*start == '"' || *start == '\'')
+        end = pass_quoted(start);
+    else if (weir_text_is_word(*start))
+        while (weir_text_is_word(*end))
+            end++;
+    else
+        end += *start != '\0';
+    out->length = (size_t)(end - start);
+    *at = end;
+    return out->length > 0;
+}
+
+bool weir_token_is(struct weir_token token, const char *text)
+{
+    return token.length == strlen(text) && memcmp(token.start, text, token.length) == 0;
+}
+
+bool weir_token_is_one_of(struct weir_token token, const char *const *names)
+{
+    while (*names && !weir_token_is(token, *names))
+        names++;
+    return *names != NULL;
+}
+
+bool weir_token_is_name(struct weir_token token)
+{
+    return token.length > 0 && weir_text_is_word(*token.start) &&
+           !isdigit((unsigned char)*token.start);
+}
+
+bool weir_token_is_there(const char *text, const char *const *names)
+{
+    struct weir_token token;
+    for (bool fresh = true; weir_token_next(&text, fresh, &token); fresh = false) {
+        if (token.is_directive)
+            text = token.start + 1;
+        if (weir_token_is_one_of(token, names))
+            return true;
+    }
+    return false;
 }

@@ -1,5 +1,5 @@
 // Text functions for messages: the nearest valid name, a line of a log, bounded appending, escaping
-// for terminals, readable times and sizes, and sentences that begin with a file's path.
+// for terminals, readable times and sizes, and sentences that begin with a file's path; and the tokens of sources.
 //
 // Threads: safe; the functions keep no state.
 #ifndef WEIR_BASE_TEXT_H
@@ -52,6 +52,26 @@ static inline bool weir_text_is_word(char c)
     return (weir_text_lower(c) >= 'a' && weir_text_lower(c) <= 'z') || (c >= '0' && c <= '9') ||
            c == '_';
 }
+
+// A token of C, or of a language like it.
+struct weir_token {
+    const char *start;
+    size_t length;
+    bool is_directive; // of the preprocessor, to the end of its last line
+};
+
+// Stores the token at `*at`, or after blanks and comments, and moves `*at` to its end: a word, a number, a quoted text, a
+// directive, or one other character. `fresh`: no token comes before it in its line. False: there is none, and
+// the token is empty.
+bool weir_token_next(const char **at, bool fresh, struct weir_token *out);
+
+bool weir_token_is(struct weir_token token, const char *text);
+// The names end with NULL.
+bool weir_token_is_one_of(struct weir_token token, const char *const *names);
+// Whether a token of the text, also in a directive, is one of the names.
+bool weir_token_is_there(const char *text, const char *const *names);
+// A word that is no number.
+bool weir_token_is_name(struct weir_token token);
 
 // Whether `part` is in `text`. ASCII letters count as equal to their other case.
 bool weir_text_contains(const char *text, const char *part);

@@ -269,6 +269,29 @@ weir_status clc_build(struct clc_build *build)
     return status;
 }
 
+cl_int clc_entry(const struct clc_build *build, char **out_entry, size_t *out_size)
+{
+    const char *heads = build->heads ? build->heads : "";
+    const size_t begin = strlen(heads) + 1;
+    size_t size = 0;
+    cl_int code = build->cl->clGetProgramInfo(build->program, CL_PROGRAM_BINARY_SIZES, sizeof size,
+                                              &size, NULL);
+    char *entry = code == CL_SUCCESS ? malloc(begin + size) : NULL;
+    if (!entry)
+        return code == CL_SUCCESS ? CL_OUT_OF_HOST_MEMORY : code;
+    memcpy(entry, heads, begin);
+    char *binary = entry + begin;
+    code = build->cl->clGetProgramInfo(build->program, CL_PROGRAM_BINARIES, sizeof binary, &binary,
+                                       NULL);
+    if (code != CL_SUCCESS) {
+        free(entry);
+        return code;
+    }
+    *out_entry = entry;
+    *out_size = begin + size;
+    return code;
+}
+
 void clc_drop(struct clc_build *build)
 {
     if (build->program)

@@ -52,6 +52,12 @@ char *clc_options(const struct weir_host *host, const char *user, const char *mo
 // a launch cannot pass; the driver's.
 weir_status clc_build(struct clc_build *build);
 
+// Stores what a cache has of a built program: its kernels' heads, a zero byte, and what the driver calls its binary, which
+// may be empty.
+//
+// Ownership: the caller's, to be freed with free().
+cl_int clc_entry(const struct clc_build *build, char **out_entry, size_t *out_size);
+
 // Releases the results.
 void clc_drop(struct clc_build *build);
 

@@ -263,8 +263,7 @@ static weir_status compile_cuda(struct cu_device *device, const struct weir_prog
     if (status == WEIR_OK)
         status = make_options(&build, options);
     if (status == WEIR_OK)
-        status = compile_cached(&build, options, &out->memory, &size);
-    out->image = out->memory;
+        status = compile_cached(&build, options, &out->image, &size);
     if (status == WEIR_OK)
         status = weir_kit_signatures_read(module->host, source, &out->signatures);
     module->host->release(options);
@@ -336,68 +335,17 @@ static weir_status find_compiler(const struct cu_device *device, struct cu_cl *o
 
 // OpenCL C.
 //
-// The driver's OpenCL compiler gives PTX, which is rewritten for CUDA's
-// loader and kept in the cache with the signatures of its kernels.
+// The driver's OpenCL compiler gives PTX, which is kept in the cache with the signatures of its kernels, and rewritten
+// for CUDA's loader.
 
 // One compilation.
 struct cl_build {
     const struct cu_device *device;
     struct cu_cl cl;
     struct clc_build clc;
-    char *entry; // of the cache: the heads of the kernels, a zero byte, and PTX with its own
+    char *entry; // of the cache: clc_entry(), whose binary is PTX
     size_t size;
 };
-
-// Returns what the driver calls a binary, which is PTX; the caller frees it.
-static weir_status read_ptx(const struct cl_build *build, char **out_ptx, size_t *out_size)
-{
-    size_t size = 0;
-    cl_int code = build->cl.api.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARY_SIZES,
-                                                 sizeof size, &size, NULL);
-    *out_ptx = code == CL_SUCCESS ? calloc(1, size + 1) : NULL;
-    *out_size = size;
-    if (code == CL_SUCCESS && !*out_ptx)
-        return weir_host_no_memory(build->device->module->host, "the image of a program");
-    if (code == CL_SUCCESS)
-        code = build->cl.api.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES,
-                                              sizeof *out_ptx, out_ptx, NULL);
-    if (code == CL_SUCCESS)
-        return WEIR_OK;
-    free(*out_ptx);
-    *out_ptx = NULL;
-    return clc_native_error(build->device->module->host, "clGetProgramInfo", code,
-                            "the driver does not return the PTX");
-}
-
-static weir_status rewrite(struct cl_build *build)
-{
-    const struct weir_host *host = build->device->module->host;
-    const size_t heads = strlen(build->clc.heads) + 1;
-    char message[400] = "";
-    char *ptx;
-    size_t size;
-    weir_status status = read_ptx(build, &ptx, &size);
-    if (!ptx)
-        return status;
-    char *rewritten = weir_ptx_for_cuda(ptx, strnlen(ptx, size), message, sizeof message);
-    if (rewritten) {
-        build->size = heads + strlen(rewritten) + 1;
-        build->entry = malloc(build->size);
-        if (build->entry) {
-            memcpy(build->entry, build->clc.heads, heads);
-            memcpy(build->entry + heads, rewritten, build->size - heads);
-        } else {
-            status = weir_host_no_memory(host, "the image of a program");
-        }
-    } else {
-        status = weir_host_fail(host, WEIR_ERROR_BUILD, "build the kernels with weir_kernels",
-                                "PTX of the driver's OpenCL compiler (%s) is not understood: %s",
-                                build->cl.driver, message);
-    }
-    free(rewritten);
-    free(ptx);
-    return status;
-}
 
 // The context is there only while a program is compiled. The driver keeps most of the device memory
 // that it took (docs/kernels.md), which is why programs are looked for in the cache first.
@@ -410,8 +358,12 @@ static weir_status compile_cl(struct cl_build *build)
         return clc_native_error(build->device->module->host, "clCreateContext", code,
                                 "the driver's OpenCL does not start");
     weir_status status = clc_build(&build->clc);
-    if (status == WEIR_OK)
-        status = rewrite(build);
+    if (status == WEIR_OK) {
+        code = clc_entry(&build->clc, &build->entry, &build->size);
+        if (code != CL_SUCCESS)
+            status = clc_native_error(build->device->module->host, "clGetProgramInfo", code,
+                                      "the driver does not return the PTX");
+    }
     clc_drop(&build->clc);
     build->cl.api.clReleaseContext(build->clc.context);
     return status;
@@ -423,7 +375,7 @@ static weir_status compile_cl_cached(struct cl_build *build)
     const struct cu_module *module = build->device->module;
     weir_status status = WEIR_OK;
     void *entry;
-    char *key = weir_kit_format(module->host, "heads\n%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s\n%s",
+    char *key = weir_kit_format(module->host, "entry\n%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s\n%s",
                                 WEIR_VERSION_STRING, module->driver, build->cl.driver,
                                 build->device->architecture, build->clc.options, build->clc.before,
                                 build->clc.text);
@@ -438,6 +390,21 @@ static weir_status compile_cl_cached(struct cl_build *build)
     }
     module->host->release(key);
     return status;
+}
+
+// Makes the entry's PTX fit for CUDA's loader.
+static weir_status rewrite(const struct cl_build *build, void **out_ptx)
+{
+    const char *ptx = build->entry + strlen(build->entry) + 1;
+    const size_t most = build->size - (size_t)(ptx - build->entry);
+    char message[400] = "";
+    *out_ptx = weir_ptx_for_cuda(ptx, strnlen(ptx, most), message, sizeof message);
+    if (*out_ptx)
+        return WEIR_OK;
+    return weir_host_fail(build->device->module->host, WEIR_ERROR_BUILD,
+                          "build the kernels with weir_kernels",
+                          "PTX of the driver's OpenCL compiler (%s) is not understood: %s",
+                          build->cl.driver, message);
 }
 
 static weir_status compile_opencl(const struct cu_device *device,
@@ -469,11 +436,12 @@ static weir_status compile_opencl(const struct cu_device *device,
                            : weir_host_no_memory(host, "the options of a program");
     host->release(before);
     host->release(all);
-    if (status < 0)
-        return status;
-    out->memory = build.entry;
-    out->image = build.entry + strlen(build.entry) + 1;
-    return weir_kit_signatures_read(host, build.entry, &out->signatures);
+    if (status == WEIR_OK)
+        status = rewrite(&build, &out->image);
+    if (status == WEIR_OK)
+        status = weir_kit_signatures_read(host, build.entry, &out->signatures);
+    free(build.entry);
+    return status;
 }
 
 weir_status cu_compile(struct cu_device *device, const struct weir_program_params *params,

@@ -517,8 +517,7 @@ void cu_pack(const struct weir_link *link, const struct weir_operation *operatio
 
 // A program of the caller's source, compiled.
 struct cu_compiled {
-    void *memory; // the caller's, to be freed with free()
-    const void *image;
+    void *image;                            // the caller's, to be freed with free()
     struct weir_kit_signatures *signatures; // the caller's, to be freed with host->release
 };
 

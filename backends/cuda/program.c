@@ -347,7 +347,7 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
 {
     const struct weir_host *host = link->host;
     struct image chosen = {.name = "the image"};
-    struct cu_compiled compiled = {.memory = NULL};
+    struct cu_compiled compiled = {.image = NULL};
     struct cu_program *program = host->allocate(sizeof *program);
     if (!program)
         return weir_host_no_memory(host, "a program");
@@ -363,7 +363,7 @@ weir_status cu_program_create(const struct weir_link *link, weir_device *device,
     }
     if (status == WEIR_OK)
         status = create(program, &chosen);
-    free(compiled.memory);
+    free(compiled.image);
     if (status < 0) {
         release(program);
         return status;

@@ -1,7 +1,6 @@
 // Signatures of kernels, read from the text of a program.
 //
-// Comments, literals and preprocessor lines of a program, in which there can be no kernel, are first replaced by
-// blanks. The text keeps its length and its newlines, so that a position gives the line.
+// Comments, literals and preprocessor lines of a program, in which there can be no kernel, are passed over.
 //
 // A first pass over the text counts kernels and parameters, a second one stores them, so that all
 // of them are in one block of memory.
@@ -19,19 +18,13 @@
 
 // Reading.
 
-// A name, a number or one other character.
-struct token {
-    const char *text;
-    size_t length;
-};
-
 // A pass. It only counts if `all` is NULL.
 struct reader {
     const struct weir_host *host;
-    const char *clean;
+    const char *source;
     const char *at;
     bool cuda;      // CUDA C++, where `kernel` is a name like another
-    bool has_lines; // those of `clean` are the caller's
+    bool has_lines; // those of `source` are the caller's
     bool barrier;   // each kernel of a text that names it may come to it
     struct weir_kit_signatures *all;
     char *strings;
@@ -57,69 +50,26 @@ static bool make_room(struct reader *reader)
     return true;
 }
 
-// Blanking.
+// Tokens.
 
-static void blank(char *from, const char *to)
+// The next token outside directives that is no literal; empty at the end.
+static struct weir_token next(struct reader *reader)
 {
-    for (; from < to; from++) {
-        if (*from != '\n')
-            *from = ' ';
-    }
-}
-
-static char *end_of_line(char *at)
-{
-    while (*at && *at != '\n') {
-        if (at[0] == '\\' && at[1])
-            at++; // a continued line
-        at++;
-    }
-    return at;
-}
-
-static char *end_of_literal(char *at)
-{
-    const char quote = *at++;
-    while (*at && *at != quote && *at != '\n') {
-        if (at[0] == '\\' && at[1])
-            at++;
-        at++;
-    }
-    return *at == quote ? at + 1 : at;
-}
-
-// Replaces comments, literals and, unless they stay, preprocessor lines by blanks. Newlines stay.
-static void blank_text(char *text, bool directives_stay)
-{
-    bool line_start = true;
-    for (char *at = text; *at;) {
-        char *end = at + 1;
-        if (at[0] == '/' && at[1] == '*') {
-            end = strstr(at + 2, "*/");
-            end = end ? end + 2 : at + strlen(at);
-        } else if (at[0] == '/' && at[1] == '/')
-            end = end_of_line(at);
-        else if (at[0] == '"' || at[0] == '\'')
-            end = end_of_literal(at);
-        else if (at[0] == '#' && line_start && !directives_stay)
-            end = end_of_line(at);
-        if (end > at + 1 || *at == '#')
-            blank(at, end);
-        line_start = *at == '\n' || (line_start && isspace((unsigned char)*at));
-        at = end;
-    }
+    struct weir_token token;
+    do
+        weir_token_next(&reader->at, reader->at == reader->source, &token);
+    while (token.is_directive || (token.length > 0 && strchr("\"'", *token.start)));
+    return token;
 }
 
 // Whether lines are numbered by a `#line`, or a `# 7 "file"` of a preprocessor.
 static bool numbers_lines(const char *text)
 {
-    for (const char *at = text; at; at = strchr(at, '\n')) {
-        at += strspn(at, " \t\r\n");
-        if (*at != '#')
-            continue;
-        at++;
-        at += strspn(at, " \t");
-        if (strncmp(at, "line", 4) == 0 || isdigit((unsigned char)*at))
+    struct weir_token token;
+    for (bool fresh = true; weir_token_next(&text, fresh, &token); fresh = false) {
+        const char *word = token.start + 1;
+        word += strspn(word, " \t");
+        if (token.is_directive && (strncmp(word, "line", 4) == 0 || isdigit((unsigned char)*word)))
             return true;
     }
     return false;
@@ -127,52 +77,19 @@ static bool numbers_lines(const char *text)
 
 bool weir_kit_names_barrier(const char *source)
 {
-    bool named = strstr(source, WEIR_KIT_GRID_BARRIER) != NULL;
-    char *code = named ? strdup(source) : NULL;
-    if (code) {
-        blank_text(code, true);
-        named = strstr(code, WEIR_KIT_GRID_BARRIER) != NULL;
-    }
-    free(code);
-    return named;
+    return weir_token_is_there(source, (const char *const[]){WEIR_KIT_GRID_BARRIER, NULL});
 }
 
-// Tokens.
-
-static struct token next(struct reader *reader)
-{
-    while (isspace((unsigned char)*reader->at))
-        reader->at++;
-    struct token token = {reader->at, 0};
-    while (weir_text_is_word(token.text[token.length]))
-        token.length++;
-    if (token.length == 0 && *token.text)
-        token.length = 1;
-    reader->at += token.length;
-    return token;
-}
-
-static bool is(struct token token, const char *text)
-{
-    return token.length == strlen(text) && memcmp(token.text, text, token.length) == 0;
-}
-
-static bool is_name(struct token token)
-{
-    return token.length > 0 && weir_text_is_word(token.text[0]) &&
-           !isdigit((unsigned char)token.text[0]);
-}
-
-static unsigned line_of(const struct reader *reader, struct token token)
+static unsigned line_of(const struct reader *reader, struct weir_token token)
 {
     unsigned line = 1;
-    for (const char *c = reader->clean; c < token.text; c++)
+    for (const char *c = reader->source; c < token.start; c++)
         line += *c == '\n';
     return line;
 }
 
-static weir_status refuse(const struct reader *reader, struct token at, struct token kernel,
-                          const char *what)
+static weir_status refuse(const struct reader *reader, struct weir_token at,
+                          struct weir_token kernel, const char *what)
 {
     char place[32] = "";
     if (reader->has_lines)
@@ -180,12 +97,12 @@ static weir_status refuse(const struct reader *reader, struct token at, struct t
     return weir_host_fail(
         reader->host, WEIR_ERROR_BUILD,
         "spell the kernel and its parameters out, without macros: docs/kernels.md",
-        "%skernel '%.*s': %s, at '%.*s'", place, (int)kernel.length, kernel.text, what,
-        (int)at.length, at.text);
+        "%skernel '%.*s': %s, at '%.*s'", place, (int)kernel.length, kernel.start, what,
+        (int)at.length, at.start);
 }
 
 // Stores `before`, the tokens with spaces between words, and `after` as a string.
-static const char *keep(struct reader *reader, const char *before, const struct token *tokens,
+static const char *keep(struct reader *reader, const char *before, const struct weir_token *tokens,
                         size_t count, const char *after)
 {
     size_t size = strlen(before) + strlen(after) + 1;
@@ -198,10 +115,10 @@ static const char *keep(struct reader *reader, const char *before, const struct 
     reader->strings += size;
     size_t used = (size_t)snprintf(string, size, "%s", before);
     for (size_t i = 0; i < count; i++) {
-        const bool spaced = i > 0 && weir_text_is_word(tokens[i].text[0]) &&
-                            weir_text_is_word(tokens[i - 1].text[0]);
+        const bool spaced = i > 0 && weir_text_is_word(tokens[i].start[0]) &&
+                            weir_text_is_word(tokens[i - 1].start[0]);
         used += (size_t)snprintf(string + used, size - used, "%s%.*s", spaced ? " " : "",
-                                 (int)tokens[i].length, tokens[i].text);
+                                 (int)tokens[i].length, tokens[i].start);
     }
     snprintf(string + used, size - used, "%s", after);
     return string;
@@ -221,20 +138,13 @@ struct parts {
     enum space space;
     bool is_const; // the data, for a pointer
     unsigned stars;
-    struct token type[TOKENS_OF_PARAMETER];
+    struct weir_token type[TOKENS_OF_PARAMETER];
     size_t type_count;
-    struct token name;
+    struct weir_token name;
     uint32_t size; // a structure's, if it is told
 };
 
-static bool is_one_of(struct token token, const char *const *words)
-{
-    while (*words && !is(token, *words))
-        words++;
-    return *words;
-}
-
-static bool is_space(struct token token, enum space *out_space)
+static bool is_space(struct weir_token token, enum space *out_space)
 {
     static const char *const names[] = {
         [PRIVATE] = "private",
@@ -242,10 +152,10 @@ static bool is_space(struct token token, enum space *out_space)
         [CONSTANT] = "constant",
         [LOCAL] = "local",
     };
-    const size_t skipped = token.length > 2 && memcmp(token.text, "__", 2) == 0 ? 2 : 0;
-    const struct token name = {token.text + skipped, token.length - skipped};
+    const size_t skipped = token.length > 2 && memcmp(token.start, "__", 2) == 0 ? 2 : 0;
+    const struct weir_token name = {token.start + skipped, token.length - skipped, false};
     for (enum space space = PRIVATE; space <= LOCAL; space++) {
-        if (is(name, names[space])) {
+        if (weir_token_is(name, names[space])) {
             *out_space = space;
             return true;
         }
@@ -253,16 +163,16 @@ static bool is_space(struct token token, enum space *out_space)
     return false;
 }
 
-static void sort_token(struct parts *parts, struct token token, bool cuda)
+static void sort_token(struct parts *parts, struct weir_token token, bool cuda)
 {
     static const char *const ignored[] = {"restrict", "__restrict__",      "__restrict",
                                           "volatile", "__grid_constant__", NULL};
-    if (is_space(token, &parts->space) || is_one_of(token, ignored) ||
-        (cuda && is(token, "typename")))
+    if (is_space(token, &parts->space) || weir_token_is_one_of(token, ignored) ||
+        (cuda && weir_token_is(token, "typename")))
         return;
-    if (is(token, "const"))
+    if (weir_token_is(token, "const"))
         parts->is_const = parts->is_const || parts->stars == 0;
-    else if (is(token, "*") || is(token, "["))
+    else if (weir_token_is(token, "*") || weir_token_is(token, "["))
         parts->stars++;
     else if (parts->stars > 0 && parts->name.length == 0)
         parts->name = token;
@@ -273,24 +183,26 @@ static void sort_token(struct parts *parts, struct token token, bool cuda)
 // The last word of a value is its name, and so is that of an array.
 static void find_name(struct parts *parts)
 {
-    if ((parts->name.length == 0 || !is_name(parts->name)) && parts->type_count > 1 &&
-        is_name(parts->type[parts->type_count - 1]))
+    if ((parts->name.length == 0 || !weir_token_is_name(parts->name)) && parts->type_count > 1 &&
+        weir_token_is_name(parts->type[parts->type_count - 1]))
         parts->name = parts->type[--parts->type_count];
 }
 
-static const char *sort_tokens(const struct token *tokens, size_t count, bool cuda,
+static const char *sort_tokens(const struct weir_token *tokens, size_t count, bool cuda,
                                struct parts *parts)
 {
     for (size_t i = 0; i < count; i++) {
-        if (is(tokens[i], "&"))
+        if (weir_token_is(tokens[i], "&"))
             return "a kernel takes no references";
-        if (is(tokens[i], ":") && i + 1 < count && isdigit((unsigned char)tokens[i + 1].text[0]))
-            parts->size = (uint32_t)strtoul(tokens[++i].text, NULL, 10);
+        if (weir_token_is(tokens[i], ":") && i + 1 < count &&
+            isdigit((unsigned char)tokens[i + 1].start[0]))
+            parts->size = (uint32_t)strtoul(tokens[++i].start, NULL, 10);
         else
             sort_token(parts, tokens[i], cuda);
     }
     find_name(parts);
-    if (parts->type_count == 0 || !is_name(parts->type[0]) || !is_name(parts->name))
+    if (parts->type_count == 0 || !weir_token_is_name(parts->type[0]) ||
+        !weir_token_is_name(parts->name))
         return "a parameter needs a type and a name";
     if (parts->stars > 1)
         return "a pointer to pointers cannot be passed";
@@ -298,7 +210,7 @@ static const char *sort_tokens(const struct token *tokens, size_t count, bool cu
         return "a pointer is __global, __constant or __local";
     if (cuda && parts->stars == 1)
         parts->space = GLOBAL;
-    if (cuda && parts->stars == 0 && is(parts->type[0], "weir_local"))
+    if (cuda && parts->stars == 0 && weir_token_is(parts->type[0], "weir_local"))
         parts->space = LOCAL;
     return NULL;
 }
@@ -326,31 +238,32 @@ static void store_parameter(struct reader *reader, const struct parts *parts)
 }
 
 // Collects tokens up to the comma or the bracket that ends a parameter.
-static struct token collect(struct reader *reader, struct token *tokens, size_t *out_count)
+static struct weir_token collect(struct reader *reader, struct weir_token *tokens,
+                                 size_t *out_count)
 {
     int depth = 0;
     *out_count = 0;
     for (;;) {
-        const struct token token = next(reader);
-        const bool ends = depth == 0 && (is(token, ",") || is(token, ")"));
+        const struct weir_token token = next(reader);
+        const bool ends = depth == 0 && (weir_token_is(token, ",") || weir_token_is(token, ")"));
         if (token.length == 0 || ends)
             return token;
-        depth += is(token, "(") || is(token, "<");
-        depth -= is(token, ")") || is(token, ">");
+        depth += weir_token_is(token, "(") || weir_token_is(token, "<");
+        depth -= weir_token_is(token, ")") || weir_token_is(token, ">");
         if (*out_count < TOKENS_OF_PARAMETER)
             tokens[(*out_count)++] = token;
     }
 }
 
-static weir_status read_parameters(struct reader *reader, struct token kernel)
+static weir_status read_parameters(struct reader *reader, struct weir_token kernel)
 {
-    struct token tokens[TOKENS_OF_PARAMETER];
+    struct weir_token tokens[TOKENS_OF_PARAMETER];
     size_t token_count;
     for (size_t count = 0;; count++) {
-        const struct token end = collect(reader, tokens, &token_count);
+        const struct weir_token end = collect(reader, tokens, &token_count);
         struct parts parts = {.space = PRIVATE};
-        if (count == 0 && is(end, ")") &&
-            (token_count == 0 || (token_count == 1 && is(tokens[0], "void"))))
+        if (count == 0 && weir_token_is(end, ")") &&
+            (token_count == 0 || (token_count == 1 && weir_token_is(tokens[0], "void"))))
             return WEIR_OK;
         const char *what = "a parameter is missing";
         if (end.length == 0)
@@ -360,7 +273,7 @@ static weir_status read_parameters(struct reader *reader, struct token kernel)
         if (what)
             return refuse(reader, token_count > 0 ? tokens[0] : end, kernel, what);
         store_parameter(reader, &parts);
-        if (is(end, ")"))
+        if (weir_token_is(end, ")"))
             return WEIR_OK;
     }
 }
@@ -369,18 +282,19 @@ static weir_status read_parameters(struct reader *reader, struct token kernel)
 
 static bool read_number(struct reader *reader, const char *end, uint32_t *out_number)
 {
-    const struct token token = next(reader);
+    const struct weir_token token = next(reader);
     char *end_of_number = NULL;
-    if (token.length == 0 || !isdigit((unsigned char)token.text[0]))
+    if (token.length == 0 || !isdigit((unsigned char)token.start[0]))
         return false;
-    *out_number = (uint32_t)strtoul(token.text, &end_of_number, 0);
+    *out_number = (uint32_t)strtoul(token.start, &end_of_number, 0);
     const bool unsigned_suffix = *end_of_number == 'u' || *end_of_number == 'U';
-    return end_of_number + unsigned_suffix == token.text + token.length && is(next(reader), end);
+    return end_of_number + unsigned_suffix == token.start + token.length &&
+           weir_token_is(next(reader), end);
 }
 
 static bool read_block(struct reader *reader, struct weir_extent *out_block)
 {
-    return is(next(reader), "(") && read_number(reader, ",", &out_block->x) &&
+    return weir_token_is(next(reader), "(") && read_number(reader, ",", &out_block->x) &&
            read_number(reader, ",", &out_block->y) && read_number(reader, ")", &out_block->z);
 }
 
@@ -389,12 +303,13 @@ static const char *read_attribute(struct reader *reader, struct weir_extent *out
 {
     int depth = 0;
     do {
-        const struct token token = next(reader);
-        depth += is(token, "(");
-        depth -= is(token, ")");
+        const struct weir_token token = next(reader);
+        depth += weir_token_is(token, "(");
+        depth -= weir_token_is(token, ")");
         if (token.length == 0)
             return "an attribute does not end";
-        if ((is(token, "reqd_work_group_size") || is(token, "__reqd_work_group_size__")) &&
+        if ((weir_token_is(token, "reqd_work_group_size") ||
+             weir_token_is(token, "__reqd_work_group_size__")) &&
             !read_block(reader, out_block))
             return "a required block is three numbers";
     } while (depth > 0);
@@ -402,24 +317,24 @@ static const char *read_attribute(struct reader *reader, struct weir_extent *out
 }
 
 // The words between the mark of a kernel and its parameters, of which the last is its name.
-static const char *read_name(struct reader *reader, struct token *out_name,
+static const char *read_name(struct reader *reader, struct weir_token *out_name,
                              struct weir_extent *out_block)
 {
     static const char missing[] = "void, a name and ( are expected";
     static const char *const attributes[] = {
         "__attribute__", "__attribute", "__launch_bounds__", "__cluster_dims__", "__block_size__",
         "__maxnreg__",   NULL};
-    struct token word = next(reader);
+    struct weir_token word = next(reader);
     const char *what = NULL;
-    while (is_name(word) && !what) {
+    while (weir_token_is_name(word) && !what) {
         const struct reader here = *reader;
-        const struct token after = next(reader);
-        if (is(after, "(") && !is_one_of(word, attributes)) {
+        const struct weir_token after = next(reader);
+        if (weir_token_is(after, "(") && !weir_token_is_one_of(word, attributes)) {
             *out_name = word;
-            return is(word, "void") ? missing : NULL;
+            return weir_token_is(word, "void") ? missing : NULL;
         }
         *reader = here;
-        if (is(after, "("))
+        if (weir_token_is(after, "("))
             what = read_attribute(reader, out_block);
         word = next(reader);
     }
@@ -427,10 +342,10 @@ static const char *read_name(struct reader *reader, struct token *out_name,
     return what ? what : missing;
 }
 
-static bool is_known(const struct reader *reader, struct token name)
+static bool is_known(const struct reader *reader, struct weir_token name)
 {
     for (size_t i = 0; reader->all && i < reader->kernel_count; i++) {
-        if (is(name, reader->all->kernels[i].name))
+        if (weir_token_is(name, reader->all->kernels[i].name))
             return true;
     }
     return false;
@@ -440,10 +355,10 @@ static weir_status read_kernel(struct reader *reader)
 {
     struct weir_kernel_signature kernel = {.struct_size = sizeof kernel,
                                            .grid_barrier = reader->barrier};
-    struct token name;
+    struct weir_token name;
     const char *what = read_name(reader, &name, &kernel.required_block);
     if (what)
-        return refuse(reader, name, (struct token){"?", 1}, what);
+        return refuse(reader, name, (struct weir_token){"?", 1, false}, what);
 
     const size_t first = reader->parameter_count;
     weir_status status = read_parameters(reader, name);
@@ -460,29 +375,30 @@ static weir_status read_kernel(struct reader *reader)
     return WEIR_OK;
 }
 
-static bool marks_kernel(const struct reader *reader, struct token token)
+static bool marks_kernel(const struct reader *reader, struct weir_token token)
 {
-    return reader->cuda ? is(token, "__global__") : is(token, "__kernel") || is(token, "kernel");
+    return reader->cuda ? weir_token_is(token, "__global__")
+                        : weir_token_is(token, "__kernel") || weir_token_is(token, "kernel");
 }
 
-static bool is_cuda(const char *clean)
+static bool is_cuda(const char *source)
 {
-    struct reader reader = {.at = clean};
-    struct token token;
+    struct reader reader = {.source = source, .at = source};
+    struct weir_token token;
     do
         token = next(&reader);
-    while (token.length > 0 && !is(token, "__global__"));
+    while (token.length > 0 && !weir_token_is(token, "__global__"));
     return token.length > 0;
 }
 
 static weir_status walk(struct reader *reader)
 {
     weir_status status = WEIR_OK;
-    reader->at = reader->clean;
+    reader->at = reader->source;
     reader->kernel_count = 0;
     reader->parameter_count = 0;
     reader->string_bytes = 0;
-    for (struct token token = next(reader); token.length > 0 && status == WEIR_OK;
+    for (struct weir_token token = next(reader); token.length > 0 && status == WEIR_OK;
          token = next(reader)) {
         if (marks_kernel(reader, token))
             status = read_kernel(reader);
@@ -494,16 +410,10 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
                                      struct weir_kit_signatures **out_signatures)
 {
     *out_signatures = NULL;
-    char *clean = host->allocate(strlen(source) + 1);
-    if (!clean)
-        return weir_host_no_memory(host, "the signatures of a program");
-    memcpy(clean, source, strlen(source) + 1);
-    blank_text(clean, false);
-
     struct reader reader = {
         .host = host,
-        .clean = clean,
-        .cuda = is_cuda(clean),
+        .source = source,
+        .cuda = is_cuda(source),
         .has_lines = !numbers_lines(source),
         .barrier = weir_kit_names_barrier(source),
     };
@@ -514,31 +424,25 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     if (reader.all)
         reader.all->kernel_count = (uint32_t)reader.kernel_count;
     *out_signatures = reader.all;
-    host->release(clean);
     return status;
 }
 
 unsigned weir_kit_parameter_line(const char *source, const char *kernel, const char *parameter)
 {
-    char *clean = numbers_lines(source) ? NULL : strdup(source);
+    struct reader reader = {.source = source, .at = source};
+    struct weir_token before = {source, 0, false};
     unsigned line = 0;
     unsigned definitions = 0;
     bool in_head = false;
-    if (!clean)
-        return 0;
-    blank_text(clean, false);
-    struct reader reader = {.clean = clean, .at = clean};
-    struct token before = {clean, 0};
-    for (struct token token = next(&reader); token.length > 0; token = next(&reader)) {
-        if (is(before, "void") && is(token, kernel)) {
+    for (struct weir_token token = next(&reader); token.length > 0; token = next(&reader)) {
+        if (weir_token_is(before, "void") && weir_token_is(token, kernel)) {
             definitions++;
             in_head = true;
-        } else if (in_head && is(token, parameter)) {
+        } else if (in_head && weir_token_is(token, parameter)) {
             line = line_of(&reader, token);
         }
-        in_head = in_head && !is(token, "{");
+        in_head = in_head && !weir_token_is(token, "{");
         before = token;
     }
-    free(clean);
-    return definitions == 1 ? line : 0;
+    return definitions == 1 && !numbers_lines(source) ? line : 0;
 }

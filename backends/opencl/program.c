@@ -54,7 +54,6 @@ static bool make_key(struct build *build)
     return build->key;
 }
 
-// An entry of the cache is the heads of the kernels, a zero byte, and the binary.
 static bool load_binary(struct build *build, const char *entry, size_t size)
 {
     const struct ocl_module *module = build->device->module;
@@ -94,22 +93,12 @@ static bool read_cache(struct build *build)
 static void write_cache(const struct build *build)
 {
     const struct ocl_module *module = build->device->module;
-    const char *text = build->clc.heads ? build->clc.heads : "";
-    const size_t used = strlen(text) + 1;
-    size_t binary_size = 0;
-    if (!module->cache ||
-        module->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARY_SIZES, sizeof binary_size,
-                                    &binary_size, NULL) != CL_SUCCESS)
-        return;
-    char *entry = module->host->allocate(used + binary_size);
-    if (!entry)
-        return;
-    memcpy(entry, text, used);
-    char *binary = entry + used;
-    if (binary_size > 0 && module->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES,
-                                                       sizeof binary, &binary, NULL) == CL_SUCCESS)
-        weir_kit_cache_write(module->cache, build->key, entry, used + binary_size);
-    module->host->release(entry);
+    char *entry = NULL;
+    size_t size;
+    if (module->cache && clc_entry(&build->clc, &entry, &size) == CL_SUCCESS &&
+        size > strlen(entry) + 1)
+        weir_kit_cache_write(module->cache, build->key, entry, size);
+    free(entry);
 }
 
 // A bundle's image may need a version of OpenCL C, and options after it; the user's options come

@@ -144,10 +144,11 @@ static void set_count(const struct cli_option *option, const char *text)
 
 static void add_to_list(const struct cli_option *option, const char *value)
 {
-    struct cli_list *list = option->out;
+    struct weir_words *list = option->out;
     if (list->count == CLI_LIST_LIMIT)
         cli_fail(CLI_USAGE, "%s%s is given more than %d times", cli_option_dashes(option->name),
                  option->name, CLI_LIST_LIMIT);
+    list->items = cli_grow(list->items, list->count, &list->capacity, sizeof *list->items);
     list->items[list->count++] = value;
 }
 

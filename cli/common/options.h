@@ -3,6 +3,7 @@
 #ifndef WEIR_CLI_COMMON_OPTIONS_H
 #define WEIR_CLI_COMMON_OPTIONS_H
 
+#include "base/grow.h"
 #include "cli/common/cli.h"
 
 enum cli_option_kind {
@@ -12,18 +13,13 @@ enum cli_option_kind {
     CLI_FOLDER,  // the same, the name of a folder
     CLI_VALUES,  // CLI_TEXT as the first member of a structure, which the command reads further
     CLI_COUNT,   // uint64_t *, between `minimum` and `maximum`
-    CLI_LIST,    // struct cli_list *; may be given several times
+    CLI_LIST,    // struct weir_words *; may be given several times
     CLI_FILES,   // the same, names of files
     CLI_FOLDERS, // the same, names of folders
 };
 
 enum {
     CLI_LIST_LIMIT = 256
-};
-
-struct cli_list {
-    const char *items[CLI_LIST_LIMIT];
-    size_t count;
 };
 
 // Given as --NAME VALUE or --NAME=VALUE, and with a name of one letter, or by cli_option_letter(), as -N VALUE or

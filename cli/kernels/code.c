@@ -14,18 +14,20 @@
 
 enum {
     LOWEST = 75, // that libdevice and the code around the kernels are made for
-    HIGHEST = 999
+    HIGHEST = 999,
+    ARCHITECTURES_MOST = 16
 };
 
-static void add(struct kernels_architectures *list, const char *name)
+static void add(struct weir_words *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i], name) == 0)
             return;
+    list->items = cli_grow(list->items, list->count, &list->capacity, sizeof *list->items);
     list->items[list->count++] = name;
 }
 
-void kernels_architectures_add(struct kernels_architectures *list, unsigned number)
+void kernels_architectures_add(struct weir_words *list, unsigned number)
 {
     add(list, cli_text("%u", number));
 }
@@ -43,9 +45,9 @@ static size_t architecture(const char *text, bool letters)
 }
 
 void kernels_architectures_parse(const char *option, const char *text, bool letters,
-                                 struct kernels_architectures *out)
+                                 struct weir_words *out)
 {
-    *out = (struct kernels_architectures){0};
+    *out = (struct weir_words){NULL, 0, 0};
     if (strcmp(text, "none") == 0)
         return;
     for (const char *at = text; at; at = *at ? at + 1 : NULL) {
@@ -55,15 +57,14 @@ void kernels_architectures_parse(const char *option, const char *text, bool lett
                      "--%s takes architectures from %d on, separated by commas, such as 80,90; "
                      "not '%s'",
                      option, LOWEST, text);
-        if (out->count == KERNELS_ARCHITECTURES_MOST)
-            cli_fail(CLI_USAGE, "--%s takes %d architectures at most", option,
-                     KERNELS_ARCHITECTURES_MOST);
+        if (out->count == ARCHITECTURES_MOST)
+            cli_fail(CLI_USAGE, "--%s takes %d architectures at most", option, ARCHITECTURES_MOST);
         add(out, cli_text("%.*s", (int)length, at));
         at += length;
     }
 }
 
-void kernels_architecture_parse(const char *text, bool letters, struct kernels_architectures *out)
+void kernels_architecture_parse(const char *text, bool letters, struct weir_words *out)
 {
     kernels_architectures_parse("arch", text ? text : "90", letters, out);
     if (out->count != 1)
@@ -71,8 +72,7 @@ void kernels_architecture_parse(const char *text, bool letters, struct kernels_a
 }
 
 // The help of ptxas has a list of them: 'sm_89','sm_90','sm_90a'.
-void kernels_architectures_keep_known(const struct kc_tools *tools,
-                                      struct kernels_architectures *list)
+void kernels_architectures_keep_known(const struct kc_tools *tools, struct weir_words *list)
 {
     struct kc_job job = {.output_too = true};
     size_t kept = 0;
@@ -92,11 +92,12 @@ void kernels_architectures_keep_known(const struct kc_tools *tools,
                  tools->ptxas);
 }
 
-void kernels_architectures_check(const struct kc_tools *tools,
-                                 const struct kernels_architectures *list)
+void kernels_architectures_check(const struct kc_tools *tools, const struct weir_words *list)
 {
-    struct kernels_architectures known = *list;
+    struct weir_words known = {NULL, 0, 0};
     size_t i = 0;
+    for (size_t k = 0; k < list->count; k++)
+        add(&known, list->items[k]);
     kernels_architectures_keep_known(tools, &known);
     while (i < known.count && strcmp(known.items[i], list->items[i]) == 0)
         i++;
@@ -121,8 +122,8 @@ static const char sass_about[] = "Prints the machine code that a cubin has for a
                                  "CUDA toolkit.";
 
 struct request {
-    struct kernels_source source;
-    struct kernels_architectures architecture;
+    struct kc_build build;
+    struct weir_words architecture;
 };
 
 // Of a command that prints text, or JSON too.
@@ -136,7 +137,7 @@ static void parse(struct request *request, const char *command, const char *abou
     };
     struct cli_usage usage = CLI_FORM_PLAIN(command, about, "weir-kernels(1)", options);
     usage.option_count -= !as_json;
-    kernels_parse(&request->source, usage, argc, argv);
+    kernels_parse(&request->build, usage, argc, argv);
     kernels_architecture_parse(architecture, false, &request->architecture);
 }
 
@@ -144,9 +145,9 @@ int cli_kernels_ptx(int argc, char **argv)
 {
     struct request request;
     parse(&request, "weir kernels ptx", ptx_about, NULL, argc, argv);
-    kernels_need(kc_tools_lack(&request.source.build.tools, false));
-    request.source.build.ptx = kernels_architectures_list(&request.architecture);
-    const struct weir_image *ptx = &kernels_compile(&request.source.build, false)->images.items[1];
+    kernels_need(kc_tools_lack(&request.build.tools, false));
+    request.build.ptx = request.architecture;
+    const struct weir_image *ptx = &kernels_compile(&request.build, false)->images.items[1];
     fwrite(ptx->data, 1, ptx->size, stdout);
     return CLI_OK;
 }
@@ -189,7 +190,7 @@ int cli_kernels_sass(int argc, char **argv)
     struct request request;
     char disassembler[1024];
     parse(&request, "weir kernels sass", sass_about, NULL, argc, argv);
-    const struct kc_tools *tools = &request.source.build.tools;
+    const struct kc_tools *tools = &request.build.tools;
     kernels_need(kc_tools_lack(tools, true));
     kernels_architectures_check(tools, &request.architecture);
     // Beside ptxas, and then in the folders of PATH.
@@ -201,8 +202,8 @@ int cli_kernels_sass(int argc, char **argv)
         kernels_need(
             "neither nvdisasm nor cuobjdump is found, and machine code needs one to be "
             "shown; they are parts of the CUDA toolkit and of the package nvidia-cuda-toolkit");
-    request.source.build.cubins = kernels_architectures_list(&request.architecture);
-    const struct kc_result *result = kernels_compile(&request.source.build, false);
+    request.build.cubins = request.architecture;
+    const struct kc_result *result = kernels_compile(&request.build, false);
     KC_ADD(&job, disassembler);
     if (strcmp(strrchr(disassembler, '/'), "/cuobjdump") == 0)
         kc_job_add(&job, "-sass");
@@ -347,11 +348,11 @@ int cli_kernels_resources(int argc, char **argv)
     bool as_json = false;
     parse(&request, "weir kernels resources", about, &as_json, argc, argv);
     const char *architecture = request.architecture.items[0];
-    const struct kc_tools *tools = &request.source.build.tools;
+    const struct kc_tools *tools = &request.build.tools;
     kernels_need(kc_tools_lack(tools, true));
     kernels_architectures_check(tools, &request.architecture);
-    request.source.build.ptx = kernels_architectures_list(&request.architecture);
-    const struct kc_result *result = kernels_compile(&request.source.build, false);
+    request.build.ptx = request.architecture;
+    const struct kc_result *result = kernels_compile(&request.build, false);
     KC_ADD(&job, tools->ptxas, "-v");
     kc_job_add(&job, "-arch=sm_%s", architecture);
     KC_ADD(&job, "-o", "/dev/null");

@@ -29,12 +29,11 @@ static const char compare_about[] =
     "write. On another device it says so, and only runs the OpenCL C.";
 
 struct comparison {
-    struct kernels_source source;
-    struct kernels_twin twin;
+    struct kc_build build;
     const char *cases;
     const char *architecture;
-    struct kernels_architectures all; // "90a", or none
-    struct kernels_architectures own; // of the OpenCL C: "90"
+    struct weir_words all; // "90a", or none
+    struct weir_words own; // of the OpenCL C: "90"
 };
 
 static void parse_compare(struct comparison *comparison, int argc, char **argv)
@@ -44,28 +43,28 @@ static void parse_compare(struct comparison *comparison, int argc, char **argv)
          &comparison->cases, 0, 0},
         {"arch", "A", "the architecture of the device; without it, 90", CLI_TEXT,
          &comparison->architecture, 0, 0},
-        KERNELS_TWIN_OPTIONS(&comparison->twin),
+        KERNELS_TWIN_OPTIONS(&comparison->build.twin),
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels compare", compare_about, "weir-kernels(1)", options);
-    kernels_parse(&comparison->source, usage, argc, argv);
+    kernels_parse(&comparison->build, usage, argc, argv);
     if (!comparison->cases)
         cli_fail(CLI_USAGE, "weir kernels compare needs --cases FILE, the launches to compare");
-    if (!comparison->twin.cuda && comparison->twin.images.count == 0)
+    if (!kc_twin_is_there(&comparison->build.twin))
         cli_fail(CLI_USAGE,
                  "weir kernels compare needs --cuda FILE.cu or --cuda-image FILE, the other form");
-    kernels_twin_take(&comparison->twin, false, &comparison->source);
+    kernels_twin_check(&comparison->build.twin, false);
     const char *text = comparison->architecture ? comparison->architecture : "90";
     char number[16];
-    kernels_architecture_parse(text, comparison->twin.cuda != NULL, &comparison->all);
+    kernels_architecture_parse(text, comparison->build.twin.source != NULL, &comparison->all);
     snprintf(number, sizeof number, "%lu", strtoul(text, NULL, 10));
     kernels_architecture_parse(number, false, &comparison->own);
 }
 
 // PTX too, which drivers of later GPUs take.
-static void name_images(struct kc_build *build, struct kernels_architectures *architectures)
+static void name_images(struct kc_build *build, const struct weir_words *architectures)
 {
-    build->cubins = build->ptx = kernels_architectures_list(architectures);
+    build->cubins = build->ptx = *architectures;
 }
 
 int cli_kernels_compare(int argc, char **argv)
@@ -74,13 +73,12 @@ int cli_kernels_compare(int argc, char **argv)
     parse_compare(&comparison, argc, argv);
     weir_runtime *runtime = cli_open(NULL);
     const bool cuda = strcmp(weir_runtime_backend(runtime), "cuda") == 0;
+    struct kc_build twin = comparison.build, own = comparison.build;
     if (cuda) {
-        const struct kc_tools *tools = &comparison.source.build.tools;
-        kernels_need(kc_tools_lack(tools, true));
-        if (comparison.twin.cuda)
-            kernels_need(kc_tools_lack_nvcc(tools));
+        kernels_need(kc_tools_lack(&twin.tools, true));
+        if (twin.twin.source)
+            kernels_need(kc_tools_lack_nvcc(&twin.tools));
     }
-    struct kc_build twin = comparison.source.build, own = comparison.source.build;
     own.twin = (struct kc_twin){0};
     if (cuda && twin.twin.source)
         name_images(&twin, &comparison.all);
@@ -105,15 +103,12 @@ static const unsigned usual_cubins[] = {75, 80, 86, 89, 90, 100, 120};
 static const unsigned usual_ptx[] = {75, 120};
 
 struct request {
-    struct kernels_source source;
+    struct kc_build build;
     const char *out;
     const char *symbol;
     const char *cubin_text;
     const char *ptx_text;
     const char *depfile;
-    struct kernels_twin twin;
-    struct kernels_architectures cubins;
-    struct kernels_architectures ptx;
     struct kc_bundle bundle; // follows from `out`: "dir/tone.c"
 };
 
@@ -138,18 +133,18 @@ static void name_files(struct request *request)
 static void check_request(struct request *request)
 {
     const char *symbol = request->symbol;
-    const bool letters = request->twin.cuda != NULL;
+    const bool letters = request->build.twin.source != NULL;
     if (!request->out)
         cli_fail(CLI_USAGE, "weir kernels build needs --output OUT.c, the file to write");
     name_files(request);
     if (symbol && (!kc_is_definition(symbol) || strpbrk(symbol, "=(")))
         cli_fail(CLI_USAGE, "--symbol takes a name of C, letters, digits and '_', not '%s'",
                  symbol);
-    kernels_twin_take(&request->twin, request->cubin_text || request->ptx_text, &request->source);
+    kernels_twin_check(&request->build.twin, request->cubin_text || request->ptx_text);
     if (request->cubin_text)
-        kernels_architectures_parse("cubin", request->cubin_text, letters, &request->cubins);
+        kernels_architectures_parse("cubin", request->cubin_text, letters, &request->build.cubins);
     if (request->ptx_text)
-        kernels_architectures_parse("ptx", request->ptx_text, letters, &request->ptx);
+        kernels_architectures_parse("ptx", request->ptx_text, letters, &request->build.ptx);
 }
 
 static void parse(struct request *request, int argc, char **argv)
@@ -165,39 +160,40 @@ static void parse(struct request *request, int argc, char **argv)
          CLI_TEXT, &request->ptx_text, 0, 0},
         {"depfile", "FILE", "write which files OUT.c depends on to FILE, as\na rule of make's",
          CLI_FILE, &request->depfile, 0, 0},
-        KERNELS_TWIN_OPTIONS(&request->twin),
+        KERNELS_TWIN_OPTIONS(&request->build.twin),
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels build", build_about, "weir-kernels(1)", options);
-    kernels_parse(&request->source, usage, argc, argv);
+    kernels_parse(&request->build, usage, argc, argv);
     check_request(request);
 }
 
 // What was asked for is made, or the command fails.
 static void check_named(struct request *request)
 {
-    const struct kc_tools *tools = &request->source.build.tools;
-    if (request->cubins.count + request->ptx.count == 0)
+    const struct kc_tools *tools = &request->build.tools;
+    if (request->build.cubins.count + request->build.ptx.count == 0)
         return;
-    kernels_need(request->twin.cuda ? kc_tools_lack_nvcc(tools)
-                                    : kc_tools_lack(tools, request->cubins.count > 0));
-    if (request->cubins.count > 0)
-        kernels_architectures_check(tools, &request->cubins);
+    kernels_need(request->build.twin.source
+                     ? kc_tools_lack_nvcc(tools)
+                     : kc_tools_lack(tools, request->build.cubins.count > 0));
+    if (request->build.cubins.count > 0)
+        kernels_architectures_check(tools, &request->build.cubins);
 }
 
 static void add_usual(struct request *request, bool cubins)
 {
     for (size_t i = 0; i < sizeof usual_ptx / sizeof *usual_ptx; i++)
-        kernels_architectures_add(&request->ptx, usual_ptx[i]);
+        kernels_architectures_add(&request->build.ptx, usual_ptx[i]);
     for (size_t i = 0; i < sizeof usual_cubins / sizeof *usual_cubins && cubins; i++)
-        kernels_architectures_add(&request->cubins, usual_cubins[i]);
+        kernels_architectures_add(&request->build.cubins, usual_cubins[i]);
     if (cubins)
-        kernels_architectures_keep_known(&request->source.build.tools, &request->cubins);
+        kernels_architectures_keep_known(&request->build.tools, &request->build.cubins);
 }
 
 static void choose_usual(struct request *request)
 {
-    const struct kc_tools *tools = &request->source.build.tools;
+    const struct kc_tools *tools = &request->build.tools;
     const char *no_ptx = kc_tools_lack(tools, false);
     const char *no_cubins = kc_tools_lack(tools, true);
     if (no_ptx) {
@@ -211,21 +207,21 @@ static void choose_usual(struct request *request)
 
 static void choose_usual_of_twin(struct request *request)
 {
-    const char *lack = kc_tools_lack_nvcc(&request->source.build.tools);
+    const char *lack = kc_tools_lack_nvcc(&request->build.tools);
     if (lack)
         cli_note("%s is not compiled, and CUDA devices will refuse the bundle: %s",
-                 request->twin.cuda, lack);
+                 request->build.twin.source, lack);
     else
         add_usual(request, true);
 }
 
 static void choose(struct request *request)
 {
-    if (request->twin.images.count > 0)
+    if (request->build.twin.images.count > 0)
         return;
     if (request->cubin_text || request->ptx_text)
         check_named(request);
-    else if (request->twin.cuda)
+    else if (request->build.twin.source)
         choose_usual_of_twin(request);
     else
         choose_usual(request);
@@ -309,12 +305,10 @@ int cli_kernels_build(int argc, char **argv)
     check_ours(request.bundle.out, 'c');
     check_ours(request.bundle.out, 'h');
     choose(&request);
-    request.source.build.cubins = kernels_architectures_list(&request.cubins);
-    request.source.build.ptx = kernels_architectures_list(&request.ptx);
-    request.source.build.bundle = &request.bundle;
-    const struct kc_result *result = kernels_compile(&request.source.build, false);
+    request.build.bundle = &request.bundle;
+    const struct kc_result *result = kernels_compile(&request.build, false);
     if (request.depfile)
-        write_depfile(request.depfile, request.out, &request.source.build, result);
+        write_depfile(request.depfile, request.out, &request.build, result);
     return CLI_OK;
 }
 
@@ -400,20 +394,20 @@ static int check_as_json(const struct kc_build *build)
 
 int cli_kernels_check(int argc, char **argv)
 {
-    struct kernels_source source;
+    struct kc_build build;
     bool as_json = false;
     const struct cli_option options[] = {
         {"json", NULL, "print what was found as JSON", CLI_FLAG, &as_json, 0, 0},
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels check", check_about, "weir-kernels(1)", options);
-    kernels_parse(&source, usage, argc, argv);
-    if (source.build.tools.libclc[0] == '\0')
+    kernels_parse(&build, usage, argc, argv);
+    if (build.tools.libclc[0] == '\0')
         cli_note("functions that CUDA lacks are not looked for: libclc is not installed; install "
                  "the package libclc of clang's version, such as libclc-22");
     if (as_json)
-        return check_as_json(&source.build);
-    kernels_compile(&source.build, false);
+        return check_as_json(&build);
+    kernels_compile(&build, false);
     return CLI_OK;
 }
 
@@ -495,15 +489,15 @@ static int print_json(const struct kc_kernels *kernels)
 
 int cli_kernels_list(int argc, char **argv)
 {
-    struct kernels_source source;
+    struct kc_build build;
     bool as_json = false;
     const struct cli_option options[] = {
         {"json", NULL, "print them as JSON", CLI_FLAG, &as_json, 0, 0},
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels list", about, "weir-kernels(1)", options);
-    kernels_parse(&source, usage, argc, argv);
-    const struct kc_kernels *kernels = &kernels_compile(&source.build, false)->kernels;
+    kernels_parse(&build, usage, argc, argv);
+    const struct kc_kernels *kernels = &kernels_compile(&build, false)->kernels;
     if (as_json)
         return print_json(kernels);
     for (size_t i = 0; i < kernels->count; i++)

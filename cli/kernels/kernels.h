@@ -12,18 +12,12 @@
 
 // source.c
 
-// What every command takes: the files, -D, -I, --std, --fast, --exact and --restrict.
-struct kernels_source {
-    struct cli_list definitions;
-    struct cli_list folders;
-    struct kc_build build;
-};
-
-// Reads the command line, with the options of `usage` and those above, and finds the compilers.
+// Reads the command line, with the options of `usage` and those that every command takes (the files, -D, -I, --std,
+// --fast, --exact, --restrict and more), and finds the compilers.
 // `command`, `about` and `options` of the usage are the caller's, the rest is set here.
 //
 // Ends the command as cli_parse() does.
-void kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv);
+void kernels_parse(struct kc_build *build, struct cli_usage usage, int argc, char **argv);
 
 // Compiles, and prints what the compilers say to stderr; if that `is_told` already, errors alone. Ends the command after
 // an error.
@@ -34,62 +28,43 @@ const struct kc_result *kernels_compile(const struct kc_build *build, bool is_to
 // Whether the name can stand in #include "NAME" and in a string of C.
 bool kernels_is_plain(const char *name);
 
-// --cuda, --nvcc-option and --cuda-image.
-struct kernels_twin {
-    const char *cuda;
-    struct cli_list nvcc_options;
-    struct cli_list images;
-};
-
-#define KERNELS_TWIN_OPTIONS(twin)                                                                 \
-    {"cuda", "FILE.cu", "the same kernels in CUDA C++, for CUDA devices", CLI_FILE, &(twin)->cuda, \
-     0,      0},                                                                                   \
-        {"nvcc-option",                                                                            \
-         "O",                                                                                      \
-         "an option of nvcc for it; may be repeated",                                              \
-         CLI_LIST,                                                                                 \
-         &(twin)->nvcc_options,                                                                    \
-         0,                                                                                        \
-         0},                                                                                       \
-    {                                                                                              \
-        "cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES,   \
-            &(twin)->images, 0, 0                                                                  \
+// --cuda, --nvcc-option and --cuda-image of a struct kc_twin.
+#define KERNELS_TWIN_OPTIONS(twin)                                                               \
+    {                                                                                            \
+        "cuda",   "FILE.cu",       "the same kernels in CUDA C++, for CUDA devices",             \
+        CLI_FILE, &(twin)->source, 0,                                                            \
+        0},                                                                                      \
+        {"nvcc-option",                                                                          \
+         "O",                                                                                    \
+         "an option of nvcc for it; may be repeated",                                            \
+         CLI_LIST,                                                                               \
+         &(twin)->options,                                                                       \
+         0,                                                                                      \
+         0},                                                                                     \
+    {                                                                                            \
+        "cuda-image", "FILE", "a cubin or PTX of the same kernels; may be\nrepeated", CLI_FILES, \
+            &(twin)->images, 0, 0                                                                \
     }
 
-// Hands them to the build. Ends the command if they do not go together, or with architectures.
-void kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
-                       struct kernels_source *source);
+// Ends the command if they do not go together, or with architectures.
+void kernels_twin_check(const struct kc_twin *twin, bool architectures_are_named);
 
-enum {
-    KERNELS_ARCHITECTURES_MOST = 16
-};
-
-struct kernels_architectures {
-    const char *items[KERNELS_ARCHITECTURES_MOST]; // "90"
-    size_t count;
-};
+// Architectures are words such as "90".
 
 // Reads "80,90", or "none" for no architecture; with `letters` "90a" too.
 void kernels_architectures_parse(const char *option, const char *text, bool letters,
-                                 struct kernels_architectures *out);
+                                 struct weir_words *out);
 // The same of one, 90 if `text` is NULL.
-void kernels_architecture_parse(const char *text, bool letters, struct kernels_architectures *out);
+void kernels_architecture_parse(const char *text, bool letters, struct weir_words *out);
 
-void kernels_architectures_add(struct kernels_architectures *list, unsigned number);
+void kernels_architectures_add(struct weir_words *list, unsigned number);
 
 // Removes those that ptxas makes no cubins for. Ends the command if ptxas does not say.
-void kernels_architectures_keep_known(const struct kc_tools *tools,
-                                      struct kernels_architectures *list);
+void kernels_architectures_keep_known(const struct kc_tools *tools, struct weir_words *list);
 
 // Ends the command unless ptxas makes cubins for all of them.
-void kernels_architectures_check(const struct kc_tools *tools,
-                                 const struct kernels_architectures *list);
+void kernels_architectures_check(const struct kc_tools *tools, const struct weir_words *list);
 // Ends it after this sentence, of what is not installed, unless that is NULL.
 void kernels_need(const char *lack);
-
-static inline struct kc_list kernels_architectures_list(const struct kernels_architectures *list)
-{
-    return (struct kc_list){list->items, list->count};
-}
 
 #endif

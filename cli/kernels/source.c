@@ -8,21 +8,15 @@
 #include "cli/common/own.h"
 #include "cli/kernels/kernels.h"
 
-void kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
-                       struct kernels_source *source)
+void kernels_twin_check(const struct kc_twin *twin, bool architectures_are_named)
 {
-    if (twin->cuda && twin->images.count > 0)
+    if (twin->source && twin->images.count > 0)
         cli_fail(CLI_USAGE, "--cuda and --cuda-image both name what CUDA runs; leave one out");
     if (architectures_are_named && twin->images.count > 0)
         cli_fail(CLI_USAGE,
                  "--cuda-image names images that are there; leave --cubin and --ptx out");
-    if (twin->nvcc_options.count > 0 && !twin->cuda)
+    if (twin->options.count > 0 && !twin->source)
         cli_fail(CLI_USAGE, "--nvcc-option is for the file of --cuda, and there is none");
-    source->build.twin = (struct kc_twin){
-        .source = twin->cuda,
-        .options = {twin->nvcc_options.items, twin->nvcc_options.count},
-        .images = {twin->images.items, twin->images.count},
-    };
 }
 
 enum {
@@ -37,35 +31,24 @@ bool kernels_is_plain(const char *name)
     return true;
 }
 
-static void check(const struct kernels_source *source, const char *const *files, size_t count)
+static void check(const struct kc_build *build)
 {
     static const char *const standards[] = {"CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", NULL};
-    const struct kc_language *language = &source->build.language;
+    const struct kc_language *language = &build->language;
+    const struct weir_words *definitions = &build->sources.definitions,
+                            *files = &build->sources.files;
     if (language->fast && language->exact)
         cli_fail(CLI_USAGE, "--fast and --exact contradict each other; leave one out");
     cli_choose("std", language->standard, standards);
-    for (size_t i = 0; i < source->definitions.count; i++)
-        if (!kc_is_definition(source->definitions.items[i]))
-            cli_fail(CLI_USAGE, KC_DEFINITIONS ", not '%s'", source->definitions.items[i]);
-    for (size_t i = 0; i < count; i++)
-        if (!kernels_is_plain(files[i]))
+    for (size_t i = 0; i < definitions->count; i++)
+        if (!kc_is_definition(definitions->items[i]))
+            cli_fail(CLI_USAGE, KC_DEFINITIONS ", not '%s'", definitions->items[i]);
+    for (size_t i = 0; i < files->count; i++)
+        if (!kernels_is_plain(files->items[i]))
             cli_fail(CLI_USAGE,
                      "%s: a name with quotes, backslashes or control characters cannot stand in "
                      "messages of compilers; rename the file",
-                     files[i]);
-}
-
-static struct kc_list list_of(const struct cli_list *list)
-{
-    return (struct kc_list){list->items, list->count};
-}
-
-static void find_tools(struct kernels_source *source)
-{
-    kc_tools_find(&source->build.tools);
-    if (source->build.tools.clang[0] == '\0')
-        cli_fail(CLI_SETUP, "clang is not installed, which compiles kernels; install clang and "
-                            "libclc of one version, such as clang-22 and libclc-22");
+                     files->items[i]);
 }
 
 // Options of OpenCL's own compilers, which have other names here; and clang's -Werror.
@@ -98,21 +81,21 @@ static void check_spelling(int argc, char **argv)
     }
 }
 
-void kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv)
+void kernels_parse(struct kc_build *build, struct cli_usage usage, int argc, char **argv)
 {
-    struct kc_language *language = &source->build.language;
+    struct kc_language *language = &build->language;
     const struct cli_option common[] = {
         {"std", "S", "the language: CL1.2, which it is without this,\nCL1.0, CL1.1, CL2.0 or CL3.0",
          CLI_TEXT, &language->standard, 0, 0},
         {"D", "NAME[=VALUE]", "a macro, 1 without a value; may be repeated", CLI_LIST,
-         &source->definitions, 0, 0},
+         &build->sources.definitions, 0, 0},
         {"I", "DIR", "a folder in which #include looks after that of\nthe file; may be repeated",
-         CLI_FOLDERS, &source->folders, 0, 0},
+         CLI_FOLDERS, &build->sources.folders, 0, 0},
         {"fast", NULL, "faster and less exact arithmetic, on every device:\n-cl-fast-relaxed-math",
          CLI_FLAG, &language->fast, 0, 0},
         {"skip", NULL,
          "leave out kernels that CUDA cannot have, such as\nthose that use pipes, with a warning",
-         CLI_FLAG, &source->build.skip, 0, 0},
+         CLI_FLAG, &build->skip, 0, 0},
         {"w", NULL, "no warnings", CLI_FLAG, &language->quiet, 0, 0},
         {"werror", NULL, "warnings are errors, also as -Werror", CLI_FLAG, &language->strict, 0, 0},
         {"exact", NULL, "a * b + c rounds twice, so that devices give the\nsame bits", CLI_FLAG,
@@ -123,7 +106,7 @@ void kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
     };
     const size_t own = usage.option_count;
     struct cli_option *options = cli_allocate(1, own * sizeof *options + sizeof common);
-    *source = (struct kernels_source){.build.language.standard = "CL1.2"};
+    *build = (struct kc_build){.language.standard = "CL1.2"};
     if (own > 0)
         memcpy(options, usage.options, own * sizeof *options);
     memcpy(options + own, common, sizeof common);
@@ -136,11 +119,12 @@ void kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
     usage.operand_maximum = FILES_MOST;
     check_spelling(argc, argv);
     const size_t files = cli_parse(&usage, argc, argv);
-    source->build.sources = (struct kc_sources){{(const char *const *)argv, files},
-                                                list_of(&source->folders),
-                                                list_of(&source->definitions)};
-    check(source, (const char *const *)argv, files);
-    find_tools(source);
+    build->sources.files = (struct weir_words){(const char **)argv, files, files};
+    check(build);
+    kc_tools_find(&build->tools);
+    if (build->tools.clang[0] == '\0')
+        cli_fail(CLI_SETUP, "clang is not installed, which compiles kernels; install clang and "
+                            "libclc of one version, such as clang-22 and libclc-22");
 }
 
 // Not through cli_error(): editors look for FILE:LINE:COLUMN at the start of a line.

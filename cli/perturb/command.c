@@ -23,7 +23,7 @@ struct settings {
     const char *mode;
     const char *pair;
     bool compare; // standard output
-    struct cli_list files;
+    struct weir_words files;
     uint64_t limit_s;  // 0: from the run without the plugin
     uint64_t limit_ms; // of the next run; 0: none
     bool stop;         // at the first seed that changes the result

@@ -56,8 +56,8 @@ enum {
 };
 
 struct cli_opencl {
-    bool off;             // --no-opencl-layer
-    struct cli_list skip; // --skip
+    bool off;               // --no-opencl-layer
+    struct weir_words skip; // --skip
 };
 
 // Their options; rows of a table that is sorted by name are not next to each other.

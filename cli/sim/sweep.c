@@ -85,7 +85,7 @@ static void add_axis(struct sweep *sweep, const char *over)
     read_values(axis, values);
 }
 
-static void make_sweep(struct sweep *sweep, const char *gpu, const struct cli_list *over)
+static void make_sweep(struct sweep *sweep, const char *gpu, const struct weir_words *over)
 {
     cli_sim_list_read(&sweep->gpus, gpu, "--gpu");
     const size_t gpus = sweep->gpus.count;
@@ -142,7 +142,7 @@ static const char about_sweep[] =
 
 struct sweep_options {
     const char *gpus;
-    struct cli_list over;
+    struct weir_words over;
     const char *plot;
     struct sim_common common;
 };

@@ -357,7 +357,7 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
     return fine;
 }
 
-static bool make_cubins(const struct cuda_build *build, const struct kc_list *cubins)
+static bool make_cubins(const struct cuda_build *build, const struct weir_words *cubins)
 {
     struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
     for (size_t i = 0; i < cubins->count; i++) {
@@ -372,7 +372,7 @@ static bool make_cubins(const struct cuda_build *build, const struct kc_list *cu
                        build->context->report);
 }
 
-static bool take_images(const struct cuda_build *build, const struct kc_list *list,
+static bool take_images(const struct cuda_build *build, const struct weir_words *list,
                         const char *format, struct kc_images *images)
 {
     for (size_t i = 0; i < list->count; i++) {
@@ -392,7 +392,7 @@ static bool take_images(const struct cuda_build *build, const struct kc_list *li
     return true;
 }
 
-static void need(struct cuda_build *build, const struct kc_list *list)
+static void need(struct cuda_build *build, const struct weir_words *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         bool known = false;
@@ -428,11 +428,11 @@ static bool make_code(struct cuda_build *build, const struct kc_module *module)
 // CUDA lacks, for which libdevice is not needed, and what CUDA has no room for. Kernels that are refused and skipped
 // are taken away.
 static bool cuda_images(struct kc_context *context, const struct kc_module *module,
-                        struct kc_kernels *kernels, const struct kc_list *ptx,
-                        const struct kc_list *cubins, struct kc_images *images)
+                        struct kc_kernels *kernels, const struct weir_words *ptx,
+                        const struct weir_words *cubins, struct kc_images *images)
 {
     struct cuda_build build = {.context = context, .kernels = kernels};
-    const struct kc_list check = {(const char *const[]){LOWEST + strlen("sm_")}, 1};
+    const struct weir_words check = {(const char *[]){LOWEST + strlen("sm_")}, 1, 1};
     need(&build, ptx->count + cubins->count > 0 ? ptx : &check);
     need(&build, cubins);
     return make_code(&build, module) && make_cubins(&build, cubins) &&
@@ -447,7 +447,7 @@ static bool cuda_images(struct kc_context *context, const struct kc_module *modu
 static bool make_images(struct kc_context *context, const struct kc_module *module,
                         const struct kc_build *build, struct kc_result *result)
 {
-    const struct kc_list none = {NULL, 0};
+    const struct weir_words none = {NULL, 0, 0};
     const struct kc_tools *tools = context->tools;
     const bool own = !kc_twin_is_there(&build->twin);
     const size_t wanted = build->ptx.count + build->cubins.count;

@@ -24,15 +24,11 @@
 
 #include <weir/program.h>
 
+#include "base/grow.h"
 #include "base/table.h"
 
 enum {
     KC_PATH_SIZE = 1024 // of files on the way
-};
-
-struct kc_list {
-    const char *const *items;
-    size_t count;
 };
 
 // The barrier of a cooperative launch. Where a text calls it, kc_join() puts its declaration before
@@ -136,9 +132,9 @@ struct kc_language {
 // source.c
 
 struct kc_sources {
-    struct kc_list files;       // "-" is the standard input
-    struct kc_list folders;     // of includes
-    struct kc_list definitions; // "NAME" or "NAME=VALUE"
+    struct weir_words files;       // "-" is the standard input
+    struct weir_words folders;     // of includes
+    struct weir_words definitions; // "NAME" or "NAME=VALUE"
 };
 
 // Whether a definition is one line of a source, "NAME", "NAME=VALUE" or "NAME(PARAMETERS)=VALUE".
@@ -330,9 +326,9 @@ bool kc_image_read(const char *name, const void *data, size_t size, const char *
 
 // What takes the place of the OpenCL C's own CUDA images: a source, or images.
 struct kc_twin {
-    const char *source;     // in CUDA C++; NULL: none
-    struct kc_list options; // of nvcc
-    struct kc_list images;  // files: cubins and PTX
+    const char *source;        // in CUDA C++; NULL: none
+    struct weir_words options; // of nvcc
+    struct weir_words images;  // files: cubins and PTX
 };
 
 static inline bool kc_twin_is_there(const struct kc_twin *twin)
@@ -358,8 +354,8 @@ struct kc_bundle {
 
 struct kc_build {
     struct kc_sources sources;
-    struct kc_list ptx;    // architectures
-    struct kc_list cubins; // likewise
+    struct weir_words ptx;    // architectures
+    struct weir_words cubins; // likewise
     struct kc_language language;
     struct kc_twin twin;
     struct kc_tools tools;          // found

@@ -13,7 +13,7 @@ static const struct {
     const char *name;
     bool *flag;
     const char **text;
-    struct kc_list *list;
+    struct weir_words *list;
 } rows[] = {
     {"symbol", .text = &bundle.symbol},
     {"label", .text = &bundle.label},
@@ -36,15 +36,15 @@ enum {
 };
 
 // The lists stay until the process ends.
-static void add(struct kc_list *list, const char *item)
+static void add(struct weir_words *list, const char *item)
 {
-    const char **items = realloc((void *)(uintptr_t)list->items, (list->count + 1) * sizeof *items);
+    const char **items = weir_grow(list->items, list->count, &list->capacity, sizeof *items);
     if (!items) {
         fprintf(stderr, "error: no memory for the command line\n");
         exit(1);
     }
-    items[list->count++] = item;
     list->items = items;
+    items[list->count++] = item;
 }
 
 static bool read_arguments(int argc, char **argv)
@@ -68,8 +68,8 @@ static bool read_arguments(int argc, char **argv)
         else
             *rows[row].flag = true;
     }
-    build.sources.files =
-        (struct kc_list){(const char *const *)&argv[optind], (size_t)(argc - optind)};
+    for (int i = optind; i < argc; i++)
+        add(&build.sources.files, argv[i]);
     return fine && optind < argc && bundle.symbol && bundle.label && bundle.out;
 }
 

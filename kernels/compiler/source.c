@@ -244,7 +244,7 @@ static void add_report(const char *errors, struct weir_long_text *report)
 struct expansion {
     const struct kc_tools *tools;
     const struct kc_language *language;
-    const struct kc_list *folders;
+    const struct weir_words *folders;
     const char *in, *out, *depends;
     bool whole; // macros and conditions too
 };

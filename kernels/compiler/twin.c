@@ -324,7 +324,7 @@ static void add_report(struct weir_long_text *report, const char *errors)
     }
 }
 
-static void add_list(struct kc_job *job, const char *option, const struct kc_list *list)
+static void add_list(struct kc_job *job, const char *option, const struct weir_words *list)
 {
     for (size_t i = 0; i < list->count; i++)
         kc_job_add(job, "%s%s", option, list->items[i]);
@@ -532,7 +532,7 @@ static bool check_source(const struct twin_build *twin)
 bool kc_twin_images(const struct kc_build *build, const struct kc_tools *tools, const char *folder,
                     struct kc_result *result, struct weir_long_text *report)
 {
-    const struct kc_list *sources = &build->sources.files, *images = &build->twin.images;
+    const struct weir_words *sources = &build->sources.files, *images = &build->twin.images;
     const struct twin_build twin = {.build = build,
                                     .tools = tools,
                                     .folder = folder,

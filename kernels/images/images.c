@@ -13,12 +13,6 @@ enum {
     NAME_MOST = 200
 };
 
-struct token {
-    const char *start;
-    size_t length;
-    bool is_directive;
-};
-
 struct rewriter {
     const char *at;
     const char *kept;    // from here on nothing was added
@@ -33,157 +27,70 @@ struct rewriter {
     bool in_kernel, in_constant, hidden;
 };
 
-static bool is(struct token token, const char *text)
+static const char *const types[] = {"sampler_t", // and those of images
+                                    "image1d_t", "image1d_buffer_t", "image1d_array_t",
+                                    "image2d_t", "image2d_array_t",  "image3d_t",
+                                    NULL};
+
+static bool is_image(struct weir_token token)
 {
-    return token.length == strlen(text) && memcmp(token.start, text, token.length) == 0;
+    return weir_token_is_one_of(token, types + 1);
 }
 
-static bool is_one_of(struct token token, const char *const *names)
+static bool is_kernel(struct weir_token token)
 {
-    while (*names && !is(token, *names))
-        names++;
-    return *names != NULL;
-}
-
-static bool is_word(struct token token)
-{
-    return token.length > 0 && weir_text_is_word(*token.start) &&
-           !isdigit((unsigned char)*token.start);
-}
-
-static bool is_image(struct token token)
-{
-    static const char *const names[] = {"image1d_t", "image1d_buffer_t", "image1d_array_t",
-                                        "image2d_t", "image2d_array_t",  "image3d_t",
-                                        NULL};
-    return is_one_of(token, names);
-}
-
-static bool is_kernel(struct token token)
-{
-    return is(token, "__kernel") || is(token, "kernel");
-}
-
-static const char *pass_comment(const char *at)
-{
-    if (at[1] == '/') {
-        while (*at && *at != '\n') // a backslash continues it on the next line
-            at += at[0] == '\\' && at[1] ? 2 : 1;
-        return at;
-    }
-    const char *end = strstr(at + 2, "*/");
-    return end ? end + 2 : at + strlen(at);
-}
-
-static const char *pass_quoted(const char *at)
-{
-    const char quote = *at++;
-    while (*at && *at != quote && *at != '\n')
-        at += at[0] == '\\' && at[1] ? 2 : 1;
-    return at + (*at == quote);
-}
-
-// To the end of its last line. An apostrophe may be one of a word in #error.
-static const char *pass_directive(const char *at)
-{
-    while (*at && *at != '\n') {
-        if (at[0] == '/' && (at[1] == '/' || at[1] == '*'))
-            at = pass_comment(at);
-        else if (*at == '"')
-            at = pass_quoted(at);
-        else
-            at += at[0] == '\\' && at[1] ? 2 : 1;
-    }
-    return at;
-}
-
-// Words, numbers, quoted texts, directives, and other characters one by one. `fresh`: no token comes before it in
-// its line.
-static bool next_token(const char **at, bool fresh, struct token *out)
-{
-    const char *end = *at;
-    for (;;) {
-        if (end[0] == '/' && (end[1] == '/' || end[1] == '*')) {
-            end = pass_comment(end);
-        } else if (isspace((unsigned char)*end)) {
-            fresh = fresh || *end == '\n';
-            end++;
-        } else {
-            break;
-        }
-    }
-    const char *start = end;
-    *out = (struct token){.start = start, .is_directive = fresh && *start == '#'};
-    if (out->is_directive)
-        end = pass_directive(start);
-    else if (*start == '"' || *start == '\'')
-        end = pass_quoted(start);
-    else if (weir_text_is_word(*start))
-        while (weir_text_is_word(*end))
-            end++;
-    else
-        end += *start != '\0';
-    out->length = (size_t)(end - start);
-    *at = end;
-    return out->length > 0;
+    return weir_token_is(token, "__kernel") || weir_token_is(token, "kernel");
 }
 
 bool weir_images_are_named(const char *text)
 {
-    struct token token;
-    bool found = strstr(text, "image") || strstr(text, "sampler_t");
-    for (bool fresh = true; found && next_token(&text, fresh, &token); fresh = false) {
-        if (token.is_directive)
-            text = token.start + 1;
-        if (is_image(token) || is(token, "sampler_t"))
-            return true;
-    }
-    return false;
+    return weir_token_is_there(text, types);
 }
 
 // Adds what comes before the token, and leaves that out.
-static void replace(struct rewriter *rewriter, struct token token)
+static void replace(struct rewriter *rewriter, struct weir_token token)
 {
     weir_long_text_add(rewriter->out, "%.*s", (int)(token.start - rewriter->kept), rewriter->kept);
     rewriter->kept = token.start + token.length;
 }
 
 // A definition of a macro hides what must be seen if it has one of these words.
-static bool hides(struct token directive)
+static bool hides(struct weir_token directive)
 {
     const char *at = directive.start + 1, *end = directive.start + directive.length;
-    struct token token;
-    if (!next_token(&at, false, &token) || !is(token, "define"))
+    struct weir_token token;
+    if (!weir_token_next(&at, false, &token) || !weir_token_is(token, "define"))
         return false;
-    while (next_token(&at, false, &token) && token.start < end)
-        if (is_image(token) || is(token, "sampler_t") || is_kernel(token))
+    while (weir_token_next(&at, false, &token) && token.start < end)
+        if (weir_token_is_one_of(token, types) || is_kernel(token))
             return true;
     return false;
 }
 
 // The word of a directive that begins, parts or ends a condition; empty for others.
-static struct token condition_of(struct token directive)
+static struct weir_token condition_of(struct weir_token directive)
 {
     static const char *const names[] = {"if", "ifdef", "ifndef", "elif", "else", "endif", NULL};
     const char *at = directive.start + 1;
-    struct token token;
-    if (directive.is_directive && next_token(&at, false, &token) &&
-        token.start < directive.start + directive.length && is_one_of(token, names))
+    struct weir_token token;
+    if (directive.is_directive && weir_token_next(&at, false, &token) &&
+        token.start < directive.start + directive.length && weir_token_is_one_of(token, names))
         return token;
-    return (struct token){.length = 0};
+    return (struct weir_token){.length = 0};
 }
 
 // Each branch of a condition begins with the braces that were open before it.
-static void pass_condition(struct rewriter *rewriter, struct token directive)
+static void pass_condition(struct rewriter *rewriter, struct weir_token directive)
 {
-    const struct token token = condition_of(directive);
-    const bool opens = is(token, "if") || is(token, "ifdef") || is(token, "ifndef");
+    const struct weir_token token = condition_of(directive);
+    const bool opens = weir_token_is(token, "if") || weir_token_is(token, "ifdef") ||
+                       weir_token_is(token, "ifndef");
     const int deepest = rewriter->conditions - 1;
     if (opens) {
         if (rewriter->conditions < NESTED_MOST)
             rewriter->before[rewriter->conditions] = rewriter->braces;
         rewriter->conditions++;
-    } else if (is(token, "endif")) {
+    } else if (weir_token_is(token, "endif")) {
         rewriter->conditions -= rewriter->conditions > 0;
     } else if (token.length > 0 && deepest >= 0 && deepest < NESTED_MOST) {
         rewriter->braces = rewriter->before[deepest];
@@ -193,35 +100,36 @@ static void pass_condition(struct rewriter *rewriter, struct token directive)
 // What is known of a parameter, once it is read. Before its qualifiers may stand macros, which may have
 // parameters of their own.
 struct parameter {
-    struct token first, type, name;
+    struct weir_token first, type, name;
     bool writable;
 };
 
-static void note(struct parameter *parameter, struct token token)
+static void note(struct parameter *parameter, struct weir_token token)
 {
     static const char *const writes[] = {"write_only", "__write_only", "read_write", "__read_write",
                                          NULL};
     static const char *const others[] = {"read_only", "__read_only", "const",    "__const",
                                          "private",   "__private",   "restrict", NULL};
-    const bool qualifier = is_one_of(token, writes) || is_one_of(token, others);
+    const bool qualifier =
+        weir_token_is_one_of(token, writes) || weir_token_is_one_of(token, others);
     if (parameter->type.length > 0) {
-        if (parameter->name.length == 0 && is_word(token) && !qualifier)
+        if (parameter->name.length == 0 && weir_token_is_name(token) && !qualifier)
             parameter->name = token;
         return;
     }
-    parameter->writable =
-        (parameter->writable && (qualifier || is_image(token))) || is_one_of(token, writes);
+    parameter->writable = (parameter->writable && (qualifier || is_image(token))) ||
+                          weir_token_is_one_of(token, writes);
     if (is_image(token))
         parameter->type = token;
     if (parameter->first.length == 0 && (qualifier || is_image(token)))
         parameter->first = token;
     else if (!qualifier && !is_image(token))
-        parameter->first = (struct token){.length = 0};
+        parameter->first = (struct weir_token){.length = 0};
 }
 
 static void change_parameter(struct rewriter *rewriter, const struct parameter *parameter)
 {
-    const struct token *name = &parameter->name, *type = &parameter->type;
+    const struct weir_token *name = &parameter->name, *type = &parameter->type;
     const int length = (int)name->length;
     if (type->length == 0)
         return;
@@ -230,7 +138,7 @@ static void change_parameter(struct rewriter *rewriter, const struct parameter *
         return;
     }
     const char *start = parameter->first.start, *end = name->start + length;
-    replace(rewriter, (struct token){.start = start, .length = (size_t)(end - start)});
+    replace(rewriter, (struct weir_token){.start = start, .length = (size_t)(end - start)});
     for (const char *at = start; at < end; at++)
         if (*at == '\n')
             weir_long_text_add(rewriter->out, "\n");
@@ -244,11 +152,11 @@ static void change_parameter(struct rewriter *rewriter, const struct parameter *
     rewriter->has_images = true;
 }
 
-static void pass_line(struct rewriter *rewriter, struct token directive)
+static void pass_line(struct rewriter *rewriter, struct weir_token directive)
 {
     const char *at = directive.start + 1;
-    struct token token;
-    if (!next_token(&at, false, &token) || !is(token, "line"))
+    struct weir_token token;
+    if (!weir_token_next(&at, false, &token) || !weir_token_is(token, "line"))
         return;
     rewriter->counted = directive.start + directive.length;
     rewriter->line = strtoul(at, NULL, 10) - 1;
@@ -266,13 +174,13 @@ static void begin_kernel(struct rewriter *rewriter)
 static void change_head(struct rewriter *rewriter)
 {
     struct parameter parameter = {.writable = false};
-    struct token token;
+    struct weir_token token;
     int depth = 1;
     begin_kernel(rewriter);
-    while (depth > 0 && next_token(&rewriter->at, false, &token)) {
+    while (depth > 0 && weir_token_next(&rewriter->at, false, &token)) {
         const bool condition = condition_of(token).length > 0;
-        depth += is(token, "(") ? 1 : is(token, ")") ? -1 : 0;
-        if (condition || depth == 0 || (depth == 1 && is(token, ","))) {
+        depth += weir_token_is(token, "(") ? 1 : weir_token_is(token, ")") ? -1 : 0;
+        if (condition || depth == 0 || (depth == 1 && weir_token_is(token, ","))) {
             change_parameter(rewriter, &parameter);
             parameter = (struct parameter){.writable = false};
         } else if (token.is_directive) {
@@ -287,7 +195,7 @@ static void change_head(struct rewriter *rewriter)
     }
 }
 
-static void begin_body(struct rewriter *rewriter, struct token brace)
+static void begin_body(struct rewriter *rewriter, struct weir_token brace)
 {
     brace.length = 0;
     brace.start++;
@@ -301,32 +209,34 @@ static void begin_body(struct rewriter *rewriter, struct token brace)
 }
 
 // A token outside of functions, after `previous`.
-static void change_outer(struct rewriter *rewriter, struct token previous, struct token token)
+static void change_outer(struct rewriter *rewriter, struct weir_token previous,
+                         struct weir_token token)
 {
     if (is_kernel(token)) {
         rewriter->in_kernel = true;
-    } else if (is(token, "(") && rewriter->in_kernel && is_word(previous) &&
-               !is(previous, "__attribute__") && !is(previous, "__attribute")) {
+    } else if (weir_token_is(token, "(") && rewriter->in_kernel && weir_token_is_name(previous) &&
+               !weir_token_is(previous, "__attribute__") &&
+               !weir_token_is(previous, "__attribute")) {
         rewriter->in_kernel = false;
         change_head(rewriter);
         rewriter->parentheses--;
-    } else if (is(token, "sampler_t") && !rewriter->in_constant) {
+    } else if (weir_token_is(token, "sampler_t") && !rewriter->in_constant) {
         replace(rewriter, token);
         weir_long_text_add(rewriter->out, "weir__sampler_of_program");
-    } else if (is(token, "__constant") || is(token, "constant")) {
+    } else if (weir_token_is(token, "__constant") || weir_token_is(token, "constant")) {
         rewriter->in_constant = true;
-    } else if (is(token, ";") || is(token, "}")) {
+    } else if (weir_token_is(token, ";") || weir_token_is(token, "}")) {
         rewriter->in_constant = rewriter->in_kernel = false;
         begin_kernel(rewriter);
-    } else if (is(token, "{") && rewriter->has_images && rewriter->body.text) {
+    } else if (weir_token_is(token, "{") && rewriter->has_images && rewriter->body.text) {
         begin_body(rewriter, token);
     }
 }
 
 static void change(struct rewriter *rewriter)
 {
-    struct token token, previous = {.length = 0};
-    for (bool fresh = true; next_token(&rewriter->at, fresh, &token); fresh = false) {
+    struct weir_token token, previous = {.length = 0};
+    for (bool fresh = true; weir_token_next(&rewriter->at, fresh, &token); fresh = false) {
         if (token.is_directive) {
             rewriter->hidden = rewriter->hidden || hides(token);
             pass_condition(rewriter, token);
@@ -334,11 +244,11 @@ static void change(struct rewriter *rewriter)
             continue;
         }
         const bool outer = rewriter->braces == 0 && rewriter->parentheses == 0;
-        rewriter->parentheses += is(token, "(") ? 1 : is(token, ")") ? -1 : 0;
+        rewriter->parentheses += weir_token_is(token, "(") ? 1 : weir_token_is(token, ")") ? -1 : 0;
         if (outer)
             change_outer(rewriter, previous, token);
-        rewriter->braces += is(token, "{") ? 1 : is(token, "}") ? -1 : 0;
-        if (rewriter->braces <= 0 && is(token, "}"))
+        rewriter->braces += weir_token_is(token, "{") ? 1 : weir_token_is(token, "}") ? -1 : 0;
+        if (rewriter->braces <= 0 && weir_token_is(token, "}"))
             rewriter->braces = rewriter->parentheses = rewriter->in_constant = 0;
         previous = token;
     }

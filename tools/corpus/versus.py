@@ -523,37 +523,22 @@ def lu(s):
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def own(function):
-    """Kernels of own.cl and own.cu, which the mean is without."""
-    case(os.path.join(HERE, "own.cl"), [os.path.join(HERE, "own.cu")], counts=False)(function)
-
-
-def own_map(name, low, high, repeats=8):
+def own_map(name, low, high):
+    """A kernel of own.cl and own.cu, which the mean is without."""
     def script(s):
         n = 4194304
         a, out = s.buffer(n, "uniform %g %g" % (low, high)), s.buffer(n)
         for side in (s.ours, s.theirs):
             side(name, (n // 256,), (256,), [a, out, i32(n)])
         s.check(out, 1e-4)
-        return repeats
+        return 8
     script.__name__ = "own_" + name
-    own(script)
+    case(os.path.join(HERE, "own.cl"), [os.path.join(HERE, "own.cu")], counts=False)(script)
 
 
 for name, low, high in (("map_tanh", -4, 4), ("map_erf", -3, 3), ("map_sin", -30, 30),
                         ("map_atan", -9, 9), ("map_log2", 0.01, 99), ("map_pow", 0.1, 9)):
     own_map(name, low, high)
-own_map("chain", 0, 1, 8)
-
-
-@own
-def own_tile(s):
-    n = 2048
-    a, b, c = s.buffer(n * n, "uniform 0 1"), s.buffer(n * n, "uniform 0 1"), s.buffer(n * n)
-    for side in (s.ours, s.theirs):
-        side("tile", (n // 16, n // 16), (16, 16), [a, b, c, i32(n)])
-    s.check(c, 1e-5)
-    return 2
 
 
 def entries_of(ptx):
