@@ -26,7 +26,6 @@ static void finalize(struct weir__member *member)
     weir__pulse_finish(comm);
     if (comm->engine)
         comm->engine->ops->comm_destroy(comm->engine, comm);
-    weir__release(comm->known);
     if (comm->group)
         comm->transport->leave(comm->group);
     pthread_cond_destroy(&comm->changed);

@@ -369,7 +369,7 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
     status = submit_launch(queue, &operation, elsewhere ? graph->launched : (struct weir_event){0});
     end_comms(&graph->comms, &operation);
     if (status < 0 && operation.sequence && graph->comms.count) {
-        graph->comms.comms[0].comm->ops->skip_launch(&operation);
+        graph->comms.comms[0].comm->ops->skip(&operation);
         weir__completion_refuse(queue); // the thread's error is the queue's first cause again
     }
     // Also after a failure: part of it may be running.

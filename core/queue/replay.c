@@ -748,8 +748,7 @@ static weir_status launch_native(const struct weir__replay_launch *launch)
     if (replay->host_call_count > 0 && !run)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the launch of a graph");
     if (operation->flags & WEIR_OPERATION_COLLECTIVES) {
-        status = operation->u.graph_comms.comms[0].comm->ops->launch(launch->queue, operation,
-                                                                     launch->next);
+        status = weir__comm_of(operation)->ops->run(launch->queue, operation);
         if (status == WEIR_OK)
             atomic_store(&replay->is_launched, true);
     } else {
@@ -776,7 +775,7 @@ bool weir__replay_waits(const struct weir_link *link, const struct weir_operatio
         return true;
     return operation->flags & WEIR_OPERATION_COLLECTIVES &&
            !(replay->is_native && atomic_load(&replay->is_launched) &&
-             operation->u.graph_comms.comms[0].comm->ops->launch_is_ready(operation));
+             weir__comm_of(operation)->ops->is_ready(operation));
 }
 
 // While a launch waits for other ranks, or runs host calls, updates go on: they see that it is held.
