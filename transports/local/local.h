@@ -73,23 +73,18 @@ struct mesh_list {
 enum mesh_news_kind {
     MESH_FAILED = 1,
     MESH_LEAVES = 2,
-    MESH_TELLS = 3,  // these two of ranks that go on
-    MESH_SETTLED = 4 // a struct mesh_member for each follows
+    MESH_TELLS = 3, // these two of ranks that go on
+    MESH_SETTLED = 4
 };
 
 struct mesh_news {
     uint32_t kind;
-    uint32_t number;         // SETTLED: how many members follow
-    uint64_t value;          // TELLS: the value; SETTLED: the token of the list
-    uint32_t step;           // of these two, and of an attempt to go on that has FAILED
-    struct weir_cause cause; // FAILED
-};
-
-// A rank and what it has told.
-struct mesh_member {
-    uint64_t value;
-    uint32_t rank;
-    uint32_t unused;
+    uint32_t step;  // of TELLS, SETTLED, and of an attempt to go on that has FAILED
+    uint64_t value; // TELLS: where the rank's door is; SETTLED: the token of the list
+    union {
+        struct weir_cause cause;             // FAILED
+        uint8_t listed[LOCAL_MAX_RANKS / 8]; // SETTLED: a bit for each rank that goes on
+    };
 };
 
 struct mesh_peer {
@@ -106,7 +101,7 @@ struct mesh_peer {
     struct mesh_span spans[4]; // of a collective: head and bytes, each way
     struct mesh_news news;
     size_t news_size;   // received of it
-    uint32_t told_step; // these two: what it has told last
+    uint32_t told_step; // these two: what it has told last, of its door
     uint64_t told;
 };
 
