@@ -40,12 +40,15 @@ static bool find_cause(const weir_comm *comm, void *group, struct weir_transport
     return comm->transport->cause && comm->transport->cause(group, out_cause);
 }
 
-void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause)
+weir_status weir__comm_blame(weir_comm *comm, weir_status status)
 {
+    struct weir_error cause = weir__error_of(status);
     struct weir_transport_cause found;
     const bool known = find_cause(comm, comm->group, &found);
-    if (cause->status == WEIR_ERROR_COMM && (known || !cause->remedy[0]))
-        snprintf(cause->remedy, sizeof cause->remedy, "%s", remedy_of(comm, found.fault));
+    if (cause.status == WEIR_ERROR_COMM && (known || !cause.remedy[0]))
+        snprintf(cause.remedy, sizeof cause.remedy, "%s", remedy_of(comm, found.fault));
+    weir__comm_abort(comm, &cause, cause.message);
+    return weir__comm_status(comm);
 }
 
 static void fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why,

@@ -436,10 +436,7 @@ static weir_status split_group(weir_comm *comm, const struct weir_transport_spli
     status = comm->transport->split(comm->group, split, &part->group);
     if (status < 0) {
         weir__error_place(status, comm->member.object.label, split->file, split->line);
-        struct weir_error cause = weir__error_of(status);
-        weir__comm_find_remedy(comm, &cause);
-        (void)weir__comm_fail(comm, &cause);
-        status = weir__comm_status(comm);
+        status = weir__comm_blame(comm, status);
     }
     weir__comm_end_turn(comm, turn);
     return status;

@@ -337,13 +337,7 @@ static weir_status carry_out(struct carried *run)
         return status;
     }
     status = call_transport(run);
-    if (status < 0) {
-        struct weir_error cause = weir__error_of(status);
-        weir__comm_find_remedy(run->comm, &cause);
-        (void)weir__comm_fail(run->comm, &cause);
-        return status;
-    }
-    return copy_staged(run, WEIR_ACCESS_WRITE);
+    return status < 0 ? weir__comm_blame(run->comm, status) : copy_staged(run, WEIR_ACCESS_WRITE);
 }
 
 // The caller has the turn. The queue has finished. The room for ranges beyond two is allocated, with the transport's parts.
@@ -501,13 +495,8 @@ static weir_status compare(const struct weir_operation *operation)
     if (!comm->check || !weir_is_numbered(operation->u.collective.kind))
         return WEIR_OK;
     const struct weir_transport_call call = weir__call_of(operation);
-    weir_status status = comm->transport->run(comm->group, &call);
-    if (status < 0) {
-        struct weir_error cause = weir__error_of(status);
-        weir__comm_find_remedy(comm, &cause);
-        weir__comm_abort(comm, &cause, cause.message);
-    }
-    return status;
+    const weir_status status = comm->transport->run(comm->group, &call);
+    return status < 0 ? weir__comm_blame(comm, status) : WEIR_OK;
 }
 
 // Of the first `count` communicators.
