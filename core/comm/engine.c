@@ -217,14 +217,18 @@ struct carried {
     struct side *sides;
     struct side fixed[2];
     uint32_t count;
-    struct weir_transport_part *parts; // of an exchange
+    struct weir_transport_part *parts; // of messages
 };
 
-static weir_datatype element_of(const struct weir_operation *operation, uint32_t index)
+// The message whose range this is; of a collective only the element counts.
+static struct weir_exchange part_at(const struct weir_operation *operation, uint32_t index)
 {
-    return operation->u.collective.kind == WEIR_EXCHANGE
-               ? operation->u.collective.exchanges[index].element
-               : operation->u.collective.element;
+    if (operation->u.collective.kind == WEIR_EXCHANGE)
+        return operation->u.collective.exchanges[index];
+    return (struct weir_exchange){.count = operation->u.collective.count,
+                                  .element = operation->u.collective.element,
+                                  .peer = operation->u.collective.root,
+                                  .receive = operation->u.collective.kind == WEIR_RECV};
 }
 
 // Whether the host can use the range where it is. The memory of a wrapped buffer may begin anywhere.
@@ -254,8 +258,9 @@ static weir_status plan(struct carried *run)
     for (uint32_t i = 0; i < run->count; i++) {
         struct side *side = &run->sides[i];
         (void)weir_collective_range_at(run->operation, i, &side->range);
-        side->staged = side->range.size &&
-                       !is_on_host(&side->range, weir_datatype_size(element_of(run->operation, i)));
+        side->staged =
+            side->range.size &&
+            !is_on_host(&side->range, weir_datatype_size(part_at(run->operation, i).element));
         side->at = size;
         if (side->staged)
             size +=
@@ -301,20 +306,19 @@ static weir_status copy_staged(const struct carried *run, weir_access access)
 
 static weir_status call_transport(const struct carried *run)
 {
-    const bool exchange = run->operation->u.collective.kind == WEIR_EXCHANGE;
     struct weir_transport_call call = weir__call_of(run->operation);
     call.parts = run->parts;
     call.part_count = run->parts ? run->count : 0;
     for (uint32_t i = 0; i < run->count; i++) {
         void *host = host_of(run, &run->sides[i]);
-        if (exchange) {
-            const struct weir_exchange *part = &run->operation->u.collective.exchanges[i];
+        if (run->parts) {
+            const struct weir_exchange part = part_at(run->operation, i);
             run->parts[i] = (struct weir_transport_part){
                 .struct_size = sizeof *run->parts,
-                .peer = part->peer,
-                .receive = part->receive,
-                .element = part->element,
-                .count = part->count,
+                .peer = part.peer,
+                .receive = part.receive,
+                .element = part.element,
+                .count = part.count,
                 .memory = host,
             };
         } else if (run->sides[i].range.access == WEIR_ACCESS_READ) {
@@ -340,7 +344,7 @@ static weir_status carry_out(struct carried *run)
     return status < 0 ? weir__comm_blame(run->comm, status) : copy_staged(run, WEIR_ACCESS_WRITE);
 }
 
-// The caller has the turn. The queue has finished. The room for ranges beyond two is allocated, with the transport's parts.
+// The caller has the turn. The queue has finished. The room for messages is allocated, with the transport's parts.
 static weir_status carry(weir_queue *queue, const struct weir_operation *operation)
 {
     struct carried run = {.queue = queue,
@@ -350,7 +354,7 @@ static weir_status carry(weir_queue *queue, const struct weir_operation *operati
     run.sides = run.fixed;
     while (weir_collective_range_at(operation, run.count, &range))
         run.count++;
-    if (operation->u.collective.kind != WEIR_EXCHANGE || run.count == 0)
+    if (weir_is_numbered(operation->u.collective.kind) || run.count == 0)
         return carry_out(&run);
     run.sides = weir__allocate(run.count * (sizeof *run.sides + sizeof *run.parts));
     if (!run.sides) {

@@ -36,8 +36,7 @@ struct local_group;
 struct local_run {
     struct weir_caller by;
     struct local_group *group;
-    const struct weir_transport_call
-        *call;       // an exchange has parts; that of a split is an all-gather
+    const struct weir_transport_call *call; // that of a split is an all-gather
     bool differs;    // another rank has called something else: the deadline is weir_judge_by()'s
     bool met;        // in windows: all have come, and have called the same
     size_t given_at; // what this rank has got in the last move, in the areas of the others

@@ -42,7 +42,6 @@ void local_mesh_take_head(struct local_run *run, uint32_t index, const struct we
         return;
     run->differs = true;
     run->by.deadline_ns = weir_judge_by(run->by.deadline_ns);
-    peer->in.first = NULL; // the bytes after it are those of another call
 }
 
 static bool message_is_right(const struct local_run *run, uint32_t index,
@@ -93,11 +92,9 @@ static bool move(struct local_run *run, uint32_t index, bool sends, bool *moved)
     return true;
 }
 
-// After a difference nothing more is waited for but the calls of the others.
-static bool is_busy(const struct local_run *run, uint32_t index)
+static bool is_busy(const struct mesh_peer *peer)
 {
-    const struct mesh_peer *peer = &run->group->peers[index];
-    return peer->in.first || (peer->out.first && !run->differs);
+    return peer->in.first || peer->out.first;
 }
 
 // A rank whose peers are about to come asks again for so long before it sleeps: being woken takes
@@ -159,10 +156,10 @@ static void stop_showing(struct local_group *group)
 }
 
 // The first peer that this rank still waits for.
-static uint32_t first_busy(const struct local_run *run)
+static uint32_t first_busy(const struct local_group *group)
 {
     uint32_t index = 0;
-    while (index + 1 < run->group->base.count && !is_busy(run, index))
+    while (index + 1 < group->base.count && !is_busy(&group->peers[index]))
         index++;
     return index;
 }
@@ -298,7 +295,7 @@ static bool rest(struct local_run *run)
     struct local_group *group = run->group;
     const size_t count = group->base.count;
     struct weir_head head;
-    const uint32_t first = first_busy(run);
+    const uint32_t first = first_busy(group);
     const bool ahead = is_ahead(group, first, &head);
     for (size_t i = 0; i < count; i++) {
         const struct mesh_peer *peer = &group->peers[i];
@@ -314,7 +311,7 @@ static bool rest(struct local_run *run)
         if (group->polls[2 * i + 1].revents && !local_mesh_read_news(run, i))
             return false;
     // What it has sent was there before.
-    if (ahead && !group->polls[2 * (size_t)first].revents && is_busy(run, first))
+    if (ahead && !group->polls[2 * (size_t)first].revents && is_busy(&group->peers[first]))
         return weir_caller_agrees(&run->by, first, &head);
     return local_mesh_may_wait(run, first);
 }
@@ -330,7 +327,7 @@ static bool pump(struct local_run *run)
         for (uint32_t i = 0; i < group->base.count; i++) {
             if (!move(run, i, true, &moved) || !move(run, i, false, &moved))
                 return false;
-            busy = busy || is_busy(run, i);
+            busy = busy || is_busy(&group->peers[i]);
         }
         if (group->base.failed)
             return false;
@@ -428,7 +425,8 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
                             index, &peer->head);
 }
 
-// Between machines: each rank's head to each other one, and the bytes of an all-gather, which a split is too.
+// Between machines: each rank's head to each other one, and the bytes of an all-gather, which a split is too. Of ranks
+// whose calls differ the one that waits for the fewest bytes gets them all, and tells the others.
 static bool gather(struct local_run *run)
 {
     struct local_group *group = run->group;

@@ -401,8 +401,6 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
     struct mpi_group *group = state;
     if (group->base.failed)
         return weir_group_report(group, WEIR_ERROR_COMM, NULL);
-    struct weir_transport_part part;
-    const struct weir_transport_call exchange = weir_exchange_of(call, &part);
     struct mpi_run run = mpi_run_begin(group, weir_head_of(call), call->timeout_ns);
     const struct weir_carrier carrier = {
         .user = &run,
@@ -416,8 +414,8 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
         .move = move,
         .given = given,
     };
-    run.call = &exchange;
-    const bool ok = weir_is_numbered(call->kind) ? mpi_meet(&run) && weir_carry(&carrier, &exchange)
+    run.call = call;
+    const bool ok = weir_is_numbered(call->kind) ? mpi_meet(&run) && weir_carry(&carrier, call)
                                                  : exchange_parts(&run);
     return ok ? WEIR_OK : weir_group_report(group, WEIR_ERROR_COMM, NULL);
 }

@@ -185,6 +185,7 @@ static weir_status call(struct peer_round *own, struct weir_transport_call *made
     static float dst[64 * ROUND_PEERS];
     static const weir_collective kinds[] = {WEIR_BARRIER, WEIR_ALL_GATHER, WEIR_RECV, WEIR_SEND};
     struct weir_transport_call *calls = made;
+    static struct weir_transport_part part;
     *calls = (struct weir_transport_call){
         .struct_size = sizeof *calls,
         .kind = kinds[damage_below(&own->round.state, sizeof kinds / sizeof *kinds)],
@@ -199,6 +200,16 @@ static weir_status call(struct peer_round *own, struct weir_transport_call *made
         .file = "app.c",
         .line = 1,
     };
+    if (calls->kind == WEIR_SEND || calls->kind == WEIR_RECV) {
+        part = (struct weir_transport_part){.struct_size = sizeof part,
+                                            .peer = calls->root,
+                                            .receive = calls->kind == WEIR_RECV,
+                                            .element = calls->element,
+                                            .count = calls->count,
+                                            .memory = calls->kind == WEIR_RECV ? dst : src};
+        calls->parts = &part;
+        calls->part_count = 1;
+    }
     own->round.head = weir_head_of(calls);
     round_begin(&own->round, attack_call);
     return local_run_call(own->group, calls);
