@@ -131,9 +131,6 @@ bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
 struct weir__comm_name weir__flight_name(const struct weir__pulse *pulse,
                                          const struct weir__flight *flight);
 
-// This rank's call of that number, or another one.
-struct weir_head weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number);
-
 // blame.c
 
 // Books the first cause of the communicator, which ends the thread's loop, with the remedy of

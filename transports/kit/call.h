@@ -13,7 +13,6 @@
 
 // The first cause of a group's failure, as data and as a sentence.
 struct weir_cause {
-    uint64_t number;
     uint32_t fault; // enum weir_transport_fault
     uint32_t rank;  // at fault; UINT32_MAX: none is known
     char text[WEIR_CAUSE_SIZE];

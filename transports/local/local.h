@@ -150,7 +150,7 @@ bool local_carry(struct local_run *run);
 bool local_mesh_judge(const struct local_run *run);
 // As weir_group.fail.
 void local_mesh_fail(void *group, const struct weir_cause *cause);
-// Receives the next news of a peer into peer->news, if all of it is there.
+// Receives the next news of a peer into peer->news, if all of it is there: anything but that it leaves.
 bool local_mesh_next_news(struct mesh_peer *peer);
 // Within a wait for others, of which `first` is the first. False at the deadline.
 bool local_mesh_may_wait(struct local_run *run, uint32_t first);

@@ -384,7 +384,9 @@ bool local_mesh_next_news(struct mesh_peer *peer)
         if (peer->news_size < sizeof peer->news)
             continue;
         peer->news_size = 0;
-        return true;
+        peer->left = peer->news.kind == MESH_LEAVES;
+        if (!peer->left)
+            return true;
     }
     return false;
 }
@@ -393,18 +395,13 @@ bool local_mesh_read_news(const struct local_run *run, uint32_t index)
 {
     struct local_group *group = run->group;
     struct mesh_peer *peer = &group->peers[index];
-    for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++) {
-        if (peer->news.kind == MESH_LEAVES) {
-            peer->left = true;
-            continue;
-        }
-        if (peer->news.kind != MESH_FAILED || !peer->news.cause.text[0])
-            return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
-        const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->base.count);
-        local_mesh_fail(group, &heard);
-        return false;
-    }
-    return true;
+    if (!local_mesh_next_news(peer))
+        return true;
+    if (peer->news.kind != MESH_FAILED || !peer->news.cause.text[0])
+        return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
+    const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->base.count);
+    local_mesh_fail(group, &heard);
+    return false;
 }
 
 // The connection for data has ended, and the one for control says why. If it has only left, what it has called before

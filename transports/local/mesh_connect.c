@@ -114,9 +114,7 @@ static void take_list(struct local_shrink *shrink, const struct mesh_news *news)
 static void listen_to(struct local_shrink *shrink, struct mesh_peer *peer)
 {
     for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++) {
-        if (peer->news.kind == MESH_LEAVES) {
-            peer->left = true;
-        } else if (peer->news.kind == MESH_TELLS) {
+        if (peer->news.kind == MESH_TELLS) {
             peer->told_step = peer->news.step;
             peer->told = peer->news.value;
         } else if (peer->news.kind == MESH_SETTLED) {

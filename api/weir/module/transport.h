@@ -94,8 +94,7 @@ enum weir_transport_fault {
 struct weir_transport_cause {
     size_t struct_size;
     enum weir_transport_fault fault;
-    uint32_t rank;   // at fault, < count; UINT32_MAX: none is known
-    uint64_t number; // of the collective that failed; 0: none
+    uint32_t rank; // at fault, < count; UINT32_MAX: none is known
 };
 
 // Returns part `index`.
