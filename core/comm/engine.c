@@ -576,7 +576,9 @@ static weir_status run_node(weir_queue *queue, const struct weir_operation *laun
 {
     const struct weir_operation noted = in_queue(launch, node);
     const struct weir_operation operation = in_launch(launch, node);
-    return run_in_turn(queue, &noted, lane, &operation);
+    const struct weir_link *backend = queue->delivery.backend;
+    weir_status status = takes(node) ? WEIR_OK : backend->ops->queue_finish(backend, lane);
+    return status < 0 ? status : run_in_turn(queue, &noted, lane, &operation);
 }
 
 const struct weir__comm_ops weir__comm_ops = {

@@ -29,8 +29,8 @@ struct weir__comm_ops {
     // A collective or a launch, on the worker of its queue unless it is ready: submits it, or carries it out and
     // returns when it is done.
     weir_status (*run)(weir_queue *queue, const struct weir_operation *operation);
-    // On the worker of the queue: runs one collective of a launch that is replayed, a node whose
-    // number in `lane` is its sequence.
+    // On the worker of the queue: runs one collective of a launch that is replayed, after earlier work of `lane`; a
+    // node whose number there is its sequence.
     weir_status (*run_node)(weir_queue *queue, const struct weir_operation *launch,
                             weir_queue *lane, const struct weir_operation *node);
     // It will not run, or only in part: the thread's error is the reason.
