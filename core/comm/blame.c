@@ -15,22 +15,16 @@
     "continue that process, or end it, and see whether its host is reached; then recover the " \
     "queue and create another communicator, or weir_comm_shrink() this one"
 
-#define REMEDY_GONE                                                                    \
-    "see why that rank has gone; then recover the queue, and weir_comm_shrink() this " \
-    "communicator to go on with the ranks that are left, or create another one on all of them"
-
-#define REMEDY_ABORTED                                                                       \
-    "see what that rank has printed; then recover the queue, and weir_comm_shrink() this "   \
-    "communicator, as it has if it goes on with the ranks that are left, or create another " \
-    "one on all ranks"
+#define REMEDY_GONE                                                                          \
+    "see why that rank has gone, or what it has printed; then recover the queue, and "       \
+    "weir_comm_shrink() this communicator to go on with the ranks that are left, or create " \
+    "another one on all of them"
 
 static const char *remedy_of(const weir_comm *comm, enum weir_transport_fault fault)
 {
-    if (!comm->transport->shrink)
-        return REMEDY;
-    if (fault == WEIR_FAULT_DIED || fault == WEIR_FAULT_LEFT)
-        return REMEDY_GONE;
-    return fault == WEIR_FAULT_ABORTED ? REMEDY_ABORTED : REMEDY;
+    const bool gone =
+        fault == WEIR_FAULT_DIED || fault == WEIR_FAULT_LEFT || fault == WEIR_FAULT_ABORTED;
+    return gone && comm->transport->shrink ? REMEDY_GONE : REMEDY;
 }
 
 static bool find_cause(const weir_comm *comm, void *group, struct weir_transport_cause *out_cause)
@@ -40,12 +34,15 @@ static bool find_cause(const weir_comm *comm, void *group, struct weir_transport
     return comm->transport->cause && comm->transport->cause(group, out_cause);
 }
 
-void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause)
+weir_status weir__comm_blame(weir_comm *comm, weir_status status)
 {
+    struct weir_error cause = weir__error_of(status);
     struct weir_transport_cause found;
     const bool known = find_cause(comm, comm->group, &found);
-    if (cause->status == WEIR_ERROR_COMM && (known || !cause->remedy[0]))
-        snprintf(cause->remedy, sizeof cause->remedy, "%s", remedy_of(comm, found.fault));
+    if (cause.status == WEIR_ERROR_COMM && (known || !cause.remedy[0]))
+        snprintf(cause.remedy, sizeof cause.remedy, "%s", remedy_of(comm, found.fault));
+    weir__comm_abort(comm, &cause, cause.message);
+    return weir__comm_status(comm);
 }
 
 static void fail(struct weir__pulse *pulse, const struct weir__flight *flight, const char *why,
@@ -95,7 +92,8 @@ static void fail_gone(struct weir__pulse *pulse, const struct weir__flight *flig
     // The rank may have called more since its last beat, and has called what is complete.
     if (flight && flight->number > beat.number + 1) {
         beat.number = flight->number - 1;
-        beat.calls[beat.number % WEIR__PULSE_WINDOW] = weir__pulse_own_call(pulse, beat.number);
+        beat.calls[beat.number % WEIR__PULSE_WINDOW] =
+            pulse->calls[beat.number % WEIR__PULSE_HISTORY];
     }
     weir_text_duration(duration, (double)pulse->comm->timeout_ns);
     weir__pulse_last_call(&beat, last);

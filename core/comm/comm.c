@@ -26,7 +26,6 @@ static void finalize(struct weir__member *member)
     weir__pulse_finish(comm);
     if (comm->engine)
         comm->engine->ops->comm_destroy(comm->engine, comm);
-    weir__release(comm->known);
     if (comm->group)
         comm->transport->leave(comm->group);
     pthread_cond_destroy(&comm->changed);
@@ -74,19 +73,6 @@ void weir_comm_destroy_at(weir_comm **comm, const char *file, int line)
 
 // Failures.
 
-bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause)
-{
-    weir_lock_take(&comm->lock);
-    const bool first = !comm->failed;
-    if (first) {
-        comm->failed = true;
-        comm->error = *cause;
-        pthread_cond_broadcast(&comm->changed);
-    }
-    weir_lock_release(&comm->lock);
-    return first;
-}
-
 void weir__comm_tell(weir_comm *comm, const char *reason)
 {
     if (comm->pulse)
@@ -96,7 +82,15 @@ void weir__comm_tell(weir_comm *comm, const char *reason)
 
 void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const char *reason)
 {
-    if (weir__comm_fail(comm, cause))
+    weir_lock_take(&comm->lock);
+    const bool first = !comm->failed;
+    if (first) {
+        comm->failed = true;
+        comm->error = *cause;
+        pthread_cond_broadcast(&comm->changed);
+    }
+    weir_lock_release(&comm->lock);
+    if (first)
         weir__comm_tell(comm, reason);
 }
 

@@ -16,17 +16,14 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label, const wei
 // Drops one that is not in use; NULL is accepted.
 void weir__comm_drop(weir_comm *comm);
 
-// Books the first cause. Returns false if there is one already.
-bool weir__comm_fail(weir_comm *comm, const struct weir_error *cause);
-
-// blame.c: for an error of a function of the transport's: sets what to do about it.
-void weir__comm_find_remedy(weir_comm *comm, struct weir_error *cause);
-
 // Aborts both groups: other ranks hear `reason` wherever they wait, before this rank leaves.
 void weir__comm_tell(weir_comm *comm, const char *reason);
 
-// Books the first cause of a failure that the transport does not know of, and tells the other ranks `reason`.
+// Books the first cause, and tells the other ranks `reason`. Does nothing if there is one already.
 void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const char *reason);
+
+// blame.c: the same for the error of a function of the transport's, and says what to do about it. Returns the first cause.
+weir_status weir__comm_blame(weir_comm *comm, weir_status status);
 
 // The first cause as the thread's error, or WEIR_OK.
 WEIR_COLD weir_status weir__comm_cause(weir_comm *comm);

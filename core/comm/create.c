@@ -23,19 +23,6 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-enum {
-    RENDEZVOUS_SIZE = 512
-};
-
-// What a communicator is created with, once parameters, environment and configuration are read.
-struct place {
-    uint32_t rank;
-    uint32_t count;
-    uint64_t timeout_ns;
-    bool check;
-    char rendezvous[RENDEZVOUS_SIZE]; // "": none is named
-};
-
 #define FIRST_PORT 15000u
 #define PORTS 10000u
 
@@ -104,7 +91,7 @@ static weir_status refuse_half(const char *present, const char *missing)
                       present, missing);
 }
 
-static weir_status ask_launchers(struct place *place)
+static weir_status ask_launchers(struct weir_inspect_place *place)
 {
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         const struct launcher *launcher = &launchers[i];
@@ -126,7 +113,8 @@ static weir_status ask_launchers(struct place *place)
 }
 
 static weir_status find_rank(const struct weir__config *config,
-                             const struct weir_comm_params *params, struct place *place)
+                             const struct weir_comm_params *params,
+                             struct weir_inspect_place *place)
 {
     const struct weir_setting *rank = weir__config_comm(config, "rank");
     const struct weir_setting *count = weir__config_comm(config, "count");
@@ -146,20 +134,20 @@ static weir_status find_rank(const struct weir__config *config,
     return check_place(count->origin, place->rank, place->count);
 }
 
-static weir_status take_rendezvous(struct place *place, const char *format, const char *text,
-                                   const char *port)
+static weir_status take_rendezvous(struct weir_inspect_place *place, const char *format,
+                                   const char *text, const char *port)
 {
     const int length =
         snprintf(place->rendezvous, sizeof place->rendezvous, format, text, port ? port : "");
     if (length < 0 || (size_t)length >= sizeof place->rendezvous)
         return weir__fail(WEIR_ERROR_CONFIG, "use a shorter one",
-                          "the rendezvous '%.40s…' has more than %d bytes", text,
-                          RENDEZVOUS_SIZE - 1);
+                          "the rendezvous '%.40s…' has more than %zu bytes", text,
+                          sizeof place->rendezvous - 1);
     return WEIR_OK;
 }
 
 // Under srun: the first host of the step, and a port that follows from its numbers.
-static weir_status ask_slurm(struct place *place)
+static weir_status ask_slurm(struct weir_inspect_place *place)
 {
     const char *const rank = secure_getenv("SLURM_PROCID");
     const char *const job = secure_getenv("SLURM_JOB_ID");
@@ -182,7 +170,8 @@ static weir_status ask_slurm(struct place *place)
 }
 
 static weir_status find_rendezvous(const struct weir__config *config,
-                                   const struct weir_comm_params *params, struct place *place)
+                                   const struct weir_comm_params *params,
+                                   struct weir_inspect_place *place)
 {
     const char *text = weir__config_comm(config, "rendezvous")->text;
     const char *host = secure_getenv("MASTER_ADDR");
@@ -201,15 +190,10 @@ static weir_status find_rendezvous(const struct weir__config *config,
 }
 
 static weir_status find_place(const struct weir__config *config,
-                              const struct weir_comm_params *params, struct place *out_place)
+                              const struct weir_comm_params *params,
+                              struct weir_inspect_place *out_place)
 {
-    *out_place = (struct place){
-        .timeout_ns = params->timeout_ns,
-        .check = params->check || weir__config_comm(config, "check")->integer,
-    };
-    if (!out_place->timeout_ns)
-        out_place->timeout_ns =
-            (uint64_t)weir__config_comm(config, "timeout")->integer * 1000000000u;
+    *out_place = (struct weir_inspect_place){.rank = 0};
     weir_status status = find_rank(config, params, out_place);
     return status == WEIR_OK ? find_rendezvous(config, params, out_place) : status;
 }
@@ -219,10 +203,9 @@ static const struct weir_comm_params defaults = {.struct_size = sizeof defaults}
 weir_status weir_inspect_place_sized(const struct weir_open_params *params,
                                      struct weir_inspect_place *out_place, size_t size)
 {
-    struct weir_inspect_place known = {0};
+    struct weir_inspect_place place;
     struct weir__config *config = NULL;
     struct weir_open_params read;
-    struct place place;
     WEIR_REQUIRE(NULL, out_place);
     if (params)
         WEIR_READ_PARAMS(NULL, 0, weir_open_params, params, &read);
@@ -232,10 +215,7 @@ weir_status weir_inspect_place_sized(const struct weir_open_params *params,
     weir__config_destroy(&config);
     if (status < 0)
         return status;
-    known.rank = place.rank;
-    known.count = place.count;
-    memcpy(known.rendezvous, place.rendezvous, sizeof known.rendezvous);
-    weir_write(out_place, size, &known, sizeof known);
+    weir_write(out_place, size, &place, sizeof place);
     return WEIR_OK;
 }
 
@@ -245,7 +225,7 @@ weir_status weir_inspect_place_sized(const struct weir_open_params *params,
 struct joiner {
     weir_device *device;
     const struct weir_comm_params *params;
-    struct place place;
+    struct weir_inspect_place place;
     const char *file;
     int line;
     struct weir_thread thread;
@@ -257,19 +237,17 @@ struct joiner {
 static weir_status make(const struct joiner *joiner, weir_comm *comm)
 {
     void *state = NULL;
-    const struct place *place = &joiner->place;
+    const struct weir_inspect_place *place = &joiner->place;
     const struct weir_transport_setup setup = {
         .struct_size = sizeof setup,
         .label = weir__label_or_none(comm->member.object.label),
         .rank = place->rank,
         .count = place->count,
         .rendezvous = place->rendezvous[0] ? place->rendezvous : NULL,
-        .timeout_ns = place->timeout_ns,
+        .timeout_ns = comm->timeout_ns,
         .file = joiner->file,
         .line = joiner->line,
     };
-    comm->timeout_ns = place->timeout_ns;
-    comm->check = place->check;
     weir_status status = weir__transport_get(joiner->device->runtime, &comm->transport, &state);
     if (status == WEIR_OK)
         status = comm->transport->join(state, &setup, &comm->group);
@@ -279,8 +257,17 @@ static weir_status make(const struct joiner *joiner, weir_comm *comm)
 static void join(void *argument)
 {
     struct joiner *joiner = argument;
+    const struct weir__config *config = joiner->device->runtime->config;
     weir_comm *comm = weir__comm_allocate(joiner->device, joiner->params->label, NULL);
-    weir_status status = comm ? make(joiner, comm) : WEIR_ERROR_OUT_OF_MEMORY;
+    weir_status status = WEIR_ERROR_OUT_OF_MEMORY;
+    if (comm) {
+        comm->timeout_ns = joiner->params->timeout_ns;
+        if (!comm->timeout_ns)
+            comm->timeout_ns =
+                (uint64_t)weir__config_comm(config, "timeout")->integer * 1000000000u;
+        comm->check = joiner->params->check || weir__config_comm(config, "check")->integer;
+        status = make(joiner, comm);
+    }
     if (status == WEIR_OK) {
         joiner->comm = comm;
         return;
@@ -317,7 +304,7 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
 // Several devices of a process.
 
 // Ranks that are all in this process meet at a name that nothing else uses.
-static weir_status place_all(struct place *place, weir_runtime *runtime,
+static weir_status place_all(struct weir_inspect_place *place, weir_runtime *runtime,
                              const struct weir_comm_params *params, uint32_t count)
 {
     static atomic_uint_fast64_t meetings;
@@ -436,10 +423,7 @@ static weir_status split_group(weir_comm *comm, const struct weir_transport_spli
     status = comm->transport->split(comm->group, split, &part->group);
     if (status < 0) {
         weir__error_place(status, comm->member.object.label, split->file, split->line);
-        struct weir_error cause = weir__error_of(status);
-        weir__comm_find_remedy(comm, &cause);
-        (void)weir__comm_fail(comm, &cause);
-        status = weir__comm_status(comm);
+        status = weir__comm_blame(comm, status);
     }
     weir__comm_end_turn(comm, turn);
     return status;

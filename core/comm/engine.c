@@ -26,19 +26,15 @@
 // no more. Safe with several threads.
 
 enum {
-    KNOWN_CELLS = 1024, // a power of two
-    PROBES = 8          // past its own cell
-};
-
-struct weir__known {
-    atomic_uint_fast64_t cells[KNOWN_CELLS];
+    PROBES = 8 // past its own cell
 };
 
 // Whether the hash, which is not 0, is there, or now is.
-static bool find_known(struct weir__known *known, uint64_t hash, bool adds)
+static bool find_known(struct weir__pulse *pulse, uint64_t hash, bool adds)
 {
     for (uint64_t i = 0; i <= PROBES; i++) {
-        atomic_uint_fast64_t *cell = &known->cells[((hash >> 32 ^ hash >> 1) + i) % KNOWN_CELLS];
+        atomic_uint_fast64_t *cell =
+            &pulse->known[((hash >> 32 ^ hash >> 1) + i) % WEIR__PULSE_KNOWN];
         uint_fast64_t found = atomic_load_explicit(cell, memory_order_acquire);
         if (found == 0 && (!adds || atomic_compare_exchange_strong(cell, &found, hash)))
             return adds;
@@ -178,9 +174,6 @@ static weir_status create(weir_comm *comm, const char *file, int line)
         return status < 0 ? status : refuse_far_ranks(comm);
     comm->engine = backend;
     status = start_pulse(comm, file, line);
-    comm->known = weir__allocate(sizeof *comm->known);
-    if (!comm->known && status == WEIR_OK)
-        status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
     // All ranks have the communicator, or none: one that fails aborts the group, in which the others wait here.
     return status < 0 ? status : gather(&setup, NULL, NULL, 0);
 }
@@ -224,14 +217,18 @@ struct carried {
     struct side *sides;
     struct side fixed[2];
     uint32_t count;
-    struct weir_transport_part *parts; // of an exchange
+    struct weir_transport_part *parts; // of messages
 };
 
-static weir_datatype element_of(const struct weir_operation *operation, uint32_t index)
+// The message whose range this is; of a collective only the element counts.
+static struct weir_exchange part_at(const struct weir_operation *operation, uint32_t index)
 {
-    return operation->u.collective.kind == WEIR_EXCHANGE
-               ? operation->u.collective.exchanges[index].element
-               : operation->u.collective.element;
+    if (operation->u.collective.kind == WEIR_EXCHANGE)
+        return operation->u.collective.exchanges[index];
+    return (struct weir_exchange){.count = operation->u.collective.count,
+                                  .element = operation->u.collective.element,
+                                  .peer = operation->u.collective.root,
+                                  .receive = operation->u.collective.kind == WEIR_RECV};
 }
 
 // Whether the host can use the range where it is. The memory of a wrapped buffer may begin anywhere.
@@ -261,8 +258,9 @@ static weir_status plan(struct carried *run)
     for (uint32_t i = 0; i < run->count; i++) {
         struct side *side = &run->sides[i];
         (void)weir_collective_range_at(run->operation, i, &side->range);
-        side->staged = side->range.size &&
-                       !is_on_host(&side->range, weir_datatype_size(element_of(run->operation, i)));
+        side->staged =
+            side->range.size &&
+            !is_on_host(&side->range, weir_datatype_size(part_at(run->operation, i).element));
         side->at = size;
         if (side->staged)
             size +=
@@ -308,20 +306,19 @@ static weir_status copy_staged(const struct carried *run, weir_access access)
 
 static weir_status call_transport(const struct carried *run)
 {
-    const bool exchange = run->operation->u.collective.kind == WEIR_EXCHANGE;
     struct weir_transport_call call = weir__call_of(run->operation);
     call.parts = run->parts;
     call.part_count = run->parts ? run->count : 0;
     for (uint32_t i = 0; i < run->count; i++) {
         void *host = host_of(run, &run->sides[i]);
-        if (exchange) {
-            const struct weir_exchange *part = &run->operation->u.collective.exchanges[i];
+        if (run->parts) {
+            const struct weir_exchange part = part_at(run->operation, i);
             run->parts[i] = (struct weir_transport_part){
                 .struct_size = sizeof *run->parts,
-                .peer = part->peer,
-                .receive = part->receive,
-                .element = part->element,
-                .count = part->count,
+                .peer = part.peer,
+                .receive = part.receive,
+                .element = part.element,
+                .count = part.count,
                 .memory = host,
             };
         } else if (run->sides[i].range.access == WEIR_ACCESS_READ) {
@@ -344,16 +341,10 @@ static weir_status carry_out(struct carried *run)
         return status;
     }
     status = call_transport(run);
-    if (status < 0) {
-        struct weir_error cause = weir__error_of(status);
-        weir__comm_find_remedy(run->comm, &cause);
-        (void)weir__comm_fail(run->comm, &cause);
-        return status;
-    }
-    return copy_staged(run, WEIR_ACCESS_WRITE);
+    return status < 0 ? weir__comm_blame(run->comm, status) : copy_staged(run, WEIR_ACCESS_WRITE);
 }
 
-// The caller has the turn. The queue has finished. The room for ranges beyond two is allocated, with the transport's parts.
+// The caller has the turn. The queue has finished. The room for messages is allocated, with the transport's parts.
 static weir_status carry(weir_queue *queue, const struct weir_operation *operation)
 {
     struct carried run = {.queue = queue,
@@ -363,7 +354,7 @@ static weir_status carry(weir_queue *queue, const struct weir_operation *operati
     run.sides = run.fixed;
     while (weir_collective_range_at(operation, run.count, &range))
         run.count++;
-    if (operation->u.collective.kind != WEIR_EXCHANGE || run.count == 0)
+    if (weir_is_numbered(operation->u.collective.kind) || run.count == 0)
         return carry_out(&run);
     run.sides = weir__allocate(run.count * (sizeof *run.sides + sizeof *run.parts));
     if (!run.sides) {
@@ -377,128 +368,9 @@ static weir_status carry(weir_queue *queue, const struct weir_operation *operati
     return status;
 }
 
-// Submission.
-
-// One call, when its turn has come, which it ends. It is noted as `noted`, an operation of `queue`, and carried out on
-// `lane`, which are one and the same outside of graphs.
-struct turn_call {
-    weir_queue *queue;
-    const struct weir_operation *noted;
-    weir_queue *lane;
-    const struct weir_operation *operation;
-};
-
-void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause)
-{
-    weir_comm *comm = operation->u.collective.comm;
-    char reason[1024];
-    size_t used = 0;
-    weir_text_append(reason, sizeof reason, &used, "%srank %u cannot take part: %s",
-                     weir__comm_name(operation).text, (unsigned)comm->rank, cause->message);
-    weir__comm_abort(comm, cause, reason);
-}
-
-static bool takes(const struct weir_operation *operation)
-{
-    weir_comm *comm = operation->u.collective.comm;
-    return comm->engine && comm->engine->ops->comm_takes(comm->engine, comm, operation);
-}
-
-// Whether it is the call's turn.
-static bool has_turn(const weir_comm *comm, uint32_t turn)
-{
-    return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
-}
-
-// What is known was taken by the engine before.
-static bool is_ready(const struct weir_operation *operation)
-{
-    weir_comm *comm = operation->u.collective.comm;
-    return comm->known && !comm->check && has_turn(comm, operation->u.collective.turn) &&
-           find_known(comm->known, likeness_of(operation), false);
-}
-
-// Returns the first cause, if the engine was told to abort meanwhile.
-WEIR_COLD static weir_status fail_submission(const struct weir_operation *operation,
-                                             weir_status status)
-{
-    const struct weir_error cause = weir__error_of(status);
-    weir__comm_excuse(operation, &cause);
-    return weir__comm_status(operation->u.collective.comm);
-}
-
-// With the turn.
-static weir_status submit_in_turn(const struct turn_call *call)
-{
-    const weir_comm *comm = call->operation->u.collective.comm;
-    if (!weir__pulse_note(call->operation->u.collective.comm, call->queue, call->noted))
-        return fail_submission(call->operation, weir_last_error()->status);
-    weir_status status = comm->engine->ops->queue_submit(comm->engine, call->lane, call->operation);
-    return status == WEIR_OK ? status : fail_submission(call->operation, status);
-}
-
-static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
-{
-    weir_comm *comm = operation->u.collective.comm;
-    const struct turn_call call = {queue, operation, queue, operation};
-    weir_status status = submit_in_turn(&call);
-    weir__comm_end_turn(comm, operation->u.collective.turn);
-    return status;
-}
-
-// Before the engine gets a call that it does not compare.
-static weir_status compare(const struct weir_operation *operation)
-{
-    weir_comm *comm = operation->u.collective.comm;
-    if (!comm->check || !weir_is_numbered(operation->u.collective.kind))
-        return WEIR_OK;
-    const struct weir_transport_call call = weir__call_of(operation);
-    weir_status status = comm->transport->run(comm->group, &call);
-    if (status < 0) {
-        struct weir_error cause = weir__error_of(status);
-        weir__comm_find_remedy(comm, &cause);
-        weir__comm_abort(comm, &cause, cause.message);
-    }
-    return status;
-}
-
-static weir_status run_call(const struct turn_call *call)
-{
-    weir_comm *comm = call->operation->u.collective.comm;
-    const uint32_t turn = call->operation->u.collective.turn;
-    weir_status status = weir__comm_await_turn(comm, turn);
-    if (status < 0)
-        return status;
-    // The detail of an earlier function in this thread must not be mistaken for this one's.
-    weir_error_set(NULL);
-    if (!takes(call->operation)) {
-        status = carry(call->lane, call->operation);
-    } else {
-        status = compare(call->operation);
-        if (status == WEIR_OK)
-            status = submit_in_turn(call);
-        if (status == WEIR_OK)
-            (void)find_known(comm->known, likeness_of(call->operation), true);
-    }
-    weir__comm_end_turn(comm, turn);
-    // An abort while it ran is the first cause.
-    return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;
-}
-
-static weir_status run(weir_queue *queue, const struct weir_operation *operation)
-{
-    return run_call(&(struct turn_call){queue, operation, queue, operation});
-}
-
-static void skip(const struct weir_operation *operation)
-{
-    const struct weir_error cause = *weir_last_error();
-    weir__comm_excuse(operation, &cause);
-}
-
-// Launches of graphs with collectives. A backend that has the graph gets the launch in one piece, as the
-// calls of all its collectives: in the first turn of each communicator, and all of its turns end with
-// it. Where delivery replays the nodes, each collective is a call of its own.
+// Submission. The collectives of an operation are itself, or those of the graph that it launches. A backend that has the
+// graph gets the launch in one piece, as the calls of all its collectives: in the first turn of each communicator, and all
+// of its turns end with it. Where delivery replays the nodes, each collective is a call of its own.
 
 // The node's collective in this launch.
 static struct weir_operation in_launch(const struct weir_operation *launch,
@@ -523,6 +395,67 @@ static struct weir_operation in_queue(const struct weir_operation *launch,
     return operation;
 }
 
+// False: there are not so many.
+static bool collective_at(const struct weir_operation *operation, uint32_t index,
+                          struct weir_operation *out_collective)
+{
+    const bool launch = operation->kind == WEIR_OPERATION_GRAPH;
+    const struct weir__graph_comms *all = launch ? &operation->u.graph.graph->comms : NULL;
+    if (index >= (all ? all->collective_count : 1))
+        return false;
+    *out_collective = all ? in_queue(operation, all->collectives[index]) : *operation;
+    return true;
+}
+
+// The turns in one communicator. False: there are not so many of them.
+static bool turns_at(const struct weir_operation *operation, uint32_t index,
+                     struct weir_graph_comm *out_turns)
+{
+    const bool launch = operation->kind == WEIR_OPERATION_GRAPH;
+    if (index >= (launch ? operation->u.graph_comms.count : 1))
+        return false;
+    if (launch)
+        *out_turns = operation->u.graph_comms.comms[index];
+    else
+        *out_turns = (struct weir_graph_comm){.comm = operation->u.collective.comm,
+                                              .turn = operation->u.collective.turn,
+                                              .count = 1};
+    return true;
+}
+
+void weir__comm_excuse(const struct weir_operation *operation, const struct weir_error *cause)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    char reason[1024];
+    size_t used = 0;
+    weir_text_append(reason, sizeof reason, &used, "%srank %u cannot take part: %s",
+                     weir__comm_name(operation).text, (unsigned)comm->rank, cause->message);
+    weir__comm_abort(comm, cause, reason);
+}
+
+static void skip(const struct weir_operation *operation)
+{
+    const struct weir_error cause = *weir_last_error();
+    struct weir_operation collective;
+    for (uint32_t i = 0; collective_at(operation, i, &collective); i++)
+        weir__comm_excuse(&collective, &cause);
+}
+
+// Returns the first cause, if the engine was told to abort meanwhile.
+WEIR_COLD static weir_status fail(const struct weir_operation *operation, weir_status status)
+{
+    const struct weir_error cause = weir__error_of(status);
+    weir__error_set(&cause);
+    skip(operation);
+    return weir__comm_status(weir__comm_of(operation));
+}
+
+static bool takes(const struct weir_operation *operation)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    return comm->engine && comm->engine->ops->comm_takes(comm->engine, comm, operation);
+}
+
 static bool captures(const struct weir_operation *node)
 {
     weir_comm *comm = node->u.collective.comm;
@@ -530,84 +463,112 @@ static bool captures(const struct weir_operation *node)
            comm->engine->ops->comm_captures(comm->engine, comm, node);
 }
 
-static bool launch_is_ready(const struct weir_operation *launch)
+// Whether all turns have come, and no call is compared before. What is known was taken by the engine before; that a backend
+// has had the launch is asked by replay.
+static bool is_ready(const struct weir_operation *operation)
 {
+    struct weir_graph_comm turns;
     bool ready = true;
-    for (uint32_t i = 0; i < launch->u.graph_comms.count && ready; i++) {
-        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
-        ready = !own->comm->check && has_turn(own->comm, own->turn);
-    }
-    return ready;
+    for (uint32_t i = 0; ready && turns_at(operation, i, &turns); i++)
+        ready = !turns.comm->check &&
+                atomic_load_explicit(&turns.comm->turn, memory_order_acquire) == turns.turn;
+    if (!ready || operation->kind == WEIR_OPERATION_GRAPH)
+        return ready;
+    struct weir__pulse *pulse = operation->u.collective.comm->pulse;
+    return pulse && find_known(pulse, likeness_of(operation), false);
 }
 
-static void skip_launch(const struct weir_operation *launch)
+static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
-    const struct weir_error cause = *weir_last_error();
-    const struct weir__graph_comms *all = &launch->u.graph.graph->comms;
-    for (uint32_t i = 0; i < all->collective_count; i++) {
-        const struct weir_operation operation = in_launch(launch, all->collectives[i]);
-        weir__comm_excuse(&operation, &cause);
-    }
+    weir_comm *comm = operation->u.collective.comm;
+    weir_status status = WEIR_OK;
+    if (!weir__pulse_note(comm, queue, operation))
+        status = weir_last_error()->status;
+    else
+        status = comm->engine->ops->queue_submit(comm->engine, queue, operation);
+    if (status < 0)
+        status = fail(operation, status);
+    weir__comm_end_turn(comm, operation->u.collective.turn);
+    return status;
+}
+
+// Before the engine gets a call that it does not compare.
+static weir_status compare(const struct weir_operation *operation)
+{
+    weir_comm *comm = operation->u.collective.comm;
+    if (!comm->check || !weir_is_numbered(operation->u.collective.kind))
+        return WEIR_OK;
+    const struct weir_transport_call call = weir__call_of(operation);
+    const weir_status status = comm->transport->run(comm->group, &call);
+    return status < 0 ? weir__comm_blame(comm, status) : WEIR_OK;
 }
 
 // Of the first `count` communicators.
-static void end_turns(const struct weir_operation *launch, uint32_t count)
+static void end_turns(const struct weir_operation *operation, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
-        weir__comm_end_turn(own->comm, own->turn + own->count - 1);
-    }
+    struct weir_graph_comm turns;
+    for (uint32_t i = 0; i < count && turns_at(operation, i, &turns); i++)
+        weir__comm_end_turn(turns.comm, turns.turn + turns.count - 1);
 }
 
 // All launches that share communicators have their turns in one order, so they do not wait for each other.
-static weir_status await_turns(const struct weir_operation *launch)
+static weir_status await_turns(const struct weir_operation *operation)
 {
+    struct weir_graph_comm turns;
     weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < launch->u.graph_comms.count && status == WEIR_OK; i++) {
-        const struct weir_graph_comm *own = &launch->u.graph_comms.comms[i];
-        status = weir__comm_await_turn(own->comm, own->turn);
+    for (uint32_t i = 0; status == WEIR_OK && turns_at(operation, i, &turns); i++) {
+        status = weir__comm_await_turn(turns.comm, turns.turn);
         if (status < 0)
-            end_turns(launch, i);
+            end_turns(operation, i);
     }
     return status;
 }
 
-static weir_status submit_launch(weir_queue *queue, const struct weir_operation *launch,
-                                 const struct weir_link *backend)
+// With the turns. Noted are the collectives of `noted`, an operation of `queue`; `lane` gets `operation`. These are one and
+// the same outside of graphs that are replayed.
+static weir_status submit_in_turn(weir_queue *queue, const struct weir_operation *noted,
+                                  weir_queue *lane, const struct weir_operation *operation)
 {
-    const struct weir__graph_comms *all = &launch->u.graph.graph->comms;
+    const weir_comm *comm = weir__comm_of(operation);
+    struct weir_operation one;
     weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < all->collective_count && status == WEIR_OK; i++) {
-        const struct weir_operation operation = in_queue(launch, all->collectives[i]);
-        status = compare(&operation);
-    }
-    for (uint32_t i = 0; i < all->collective_count && status == WEIR_OK; i++) {
-        const struct weir_operation operation = in_queue(launch, all->collectives[i]);
-        if (!weir__pulse_note(operation.u.collective.comm, queue, &operation))
+    for (uint32_t i = 0; status == WEIR_OK && collective_at(noted, i, &one); i++)
+        status = compare(&one);
+    for (uint32_t i = 0; status == WEIR_OK && collective_at(noted, i, &one); i++)
+        if (!weir__pulse_note(one.u.collective.comm, queue, &one))
+            status = weir_last_error()->status;
+    if (status == WEIR_OK)
+        status = comm->engine->ops->queue_submit(comm->engine, lane, operation);
+    if (status < 0)
+        return fail(operation, status);
+    if (operation->kind == WEIR_OPERATION_COLLECTIVE)
+        (void)find_known(comm->pulse, likeness_of(operation), true);
+    return WEIR_OK;
+}
+
+static weir_status run_in_turn(weir_queue *queue, const struct weir_operation *noted,
+                               weir_queue *lane, const struct weir_operation *operation)
+{
+    weir_status status = await_turns(operation);
+    if (status < 0)
+        return fail(operation, status);
+    // The detail of an earlier function in this thread must not be mistaken for this one's.
+    weir_error_set(NULL);
+    if (operation->kind == WEIR_OPERATION_GRAPH || takes(operation)) {
+        status = submit_in_turn(queue, noted, lane, operation);
+    } else {
+        status = carry(lane, operation);
+        // An abort while it ran is the first cause.
+        if (status < 0 && weir__comm_status(operation->u.collective.comm) < 0)
             status = weir_last_error()->status;
     }
-    return status == WEIR_OK ? backend->ops->queue_submit(backend, queue, launch) : status;
+    end_turns(operation, UINT32_MAX);
+    return status;
 }
 
-static weir_status launch_graph(weir_queue *queue, const struct weir_operation *launch,
-                                const struct weir_link *backend)
+static weir_status run(weir_queue *queue, const struct weir_operation *operation)
 {
-    weir_status status = await_turns(launch);
-    const bool turned = status == WEIR_OK;
-    if (turned) {
-        // The detail of an earlier function in this thread must not be mistaken for this one's.
-        weir_error_set(NULL);
-        status = submit_launch(queue, launch, backend);
-    }
-    if (status < 0) {
-        const struct weir_error cause = weir__error_of(status);
-        weir__error_set(&cause);
-        skip_launch(launch);
-        status = weir__comm_status(launch->u.graph_comms.comms[0].comm); // the first cause
-    }
-    if (turned)
-        end_turns(launch, launch->u.graph_comms.count);
-    return status;
+    return run_in_turn(queue, operation, queue, operation);
 }
 
 static weir_status run_node(weir_queue *queue, const struct weir_operation *launch,
@@ -615,7 +576,9 @@ static weir_status run_node(weir_queue *queue, const struct weir_operation *laun
 {
     const struct weir_operation noted = in_queue(launch, node);
     const struct weir_operation operation = in_launch(launch, node);
-    return run_call(&(struct turn_call){queue, &noted, lane, &operation});
+    const struct weir_link *backend = queue->delivery.backend;
+    weir_status status = takes(node) ? WEIR_OK : backend->ops->queue_finish(backend, lane);
+    return status < 0 ? status : run_in_turn(queue, &noted, lane, &operation);
 }
 
 const struct weir__comm_ops weir__comm_ops = {
@@ -626,10 +589,7 @@ const struct weir__comm_ops weir__comm_ops = {
     .run = run,
     .skip = skip,
     .captures = captures,
-    .launch_is_ready = launch_is_ready,
-    .launch = launch_graph,
     .run_node = run_node,
-    .skip_launch = skip_launch,
 };
 
 const char *weir_comm_engine(const weir_comm *comm)

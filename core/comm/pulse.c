@@ -109,11 +109,6 @@ struct weir__comm_name weir__flight_name(const struct weir__pulse *pulse,
     return weir__comm_name(&operation);
 }
 
-static bool is_direct(const struct weir__flight *flight)
-{
-    return !weir_is_numbered(flight->kind);
-}
-
 // Copies a call in flight, 0 being the oldest. False: there are not so many.
 bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
                              struct weir__flight *out_flight)
@@ -132,7 +127,7 @@ void weir__pulse_hear_own(struct weir__pulse *pulse)
     struct weir__flight flight;
     for (; weir__pulse_copy_flight(pulse, pulse->flight_told - begin_of(pulse), &flight);
          pulse->flight_told++) {
-        if (is_direct(&flight))
+        if (!weir_is_numbered(flight.kind))
             continue;
         const struct weir_operation operation = operation_of(pulse, &flight);
         const struct weir_transport_call it = weir__call_of(&operation);
@@ -184,16 +179,11 @@ bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
 {
     struct weir__flight flight;
     for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++)
-        if (flight.number == number && !is_direct(&flight)) {
+        if (flight.number == number && weir_is_numbered(flight.kind)) {
             *out_flight = flight;
             return true;
         }
     return false;
-}
-
-struct weir_head weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number)
-{
-    return pulse->calls[number % WEIR__PULSE_HISTORY];
 }
 
 // Books the first cause on the queues of what is not complete, or has been called otherwise elsewhere.
@@ -476,8 +466,8 @@ static const struct weir_head *first_other(const struct weir__pulse *pulse, uint
     const struct weir_head *first = NULL;
     for (uint32_t i = 0; i < WEIR__PULSE_WINDOW; i++) {
         const struct weir_head *call = &theirs->calls[i];
-        const struct weir_head own = weir__pulse_own_call(pulse, call->number);
-        if (call->number != 0 && own.number == call->number && !weir_head_equals(&own, call) &&
+        const struct weir_head *own = &pulse->calls[call->number % WEIR__PULSE_HISTORY];
+        if (call->number != 0 && own->number == call->number && !weir_head_equals(own, call) &&
             (!first || call->number < first->number))
             first = call;
     }

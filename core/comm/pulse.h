@@ -27,9 +27,10 @@ struct weir_transport_call weir__call_of(const struct weir_operation *operation)
 // Calls in flight, beats, and the thread that sends them: pulse.c. Failures: blame.c.
 
 enum {
-    WEIR__PULSE_HOST = 56,    // bytes of the name of a host
-    WEIR__PULSE_WINDOW = 16,  // calls in a beat
-    WEIR__PULSE_HISTORY = 512 // calls that a rank remembers
+    WEIR__PULSE_HOST = 56,     // bytes of the name of a host
+    WEIR__PULSE_WINDOW = 16,   // calls in a beat
+    WEIR__PULSE_HISTORY = 512, // calls that a rank remembers
+    WEIR__PULSE_KNOWN = 1024   // cells, a power of two
 };
 
 // The same bytes on all ranks.
@@ -74,6 +75,8 @@ struct weir__pulse {
     uint64_t flight_room;              // a power of two
     atomic_uint_fast64_t flight_end;   // of all so far; written by the writer
     atomic_uint_fast64_t flight_begin; // the oldest; written by the reader
+
+    atomic_uint_fast64_t known[WEIR__PULSE_KNOWN]; // engine.c
 
     // Under the communicator's lock.
     bool stop;
@@ -127,9 +130,6 @@ bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
 // weir__comm_name() of it.
 struct weir__comm_name weir__flight_name(const struct weir__pulse *pulse,
                                          const struct weir__flight *flight);
-
-// This rank's call of that number, or another one.
-struct weir_head weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number);
 
 // blame.c
 

@@ -31,8 +31,8 @@ static void add(struct weir__graph_comms *comms, struct weir_operation *operatio
         index++;
     if (index == comms->count)
         comms->comms[comms->count++] =
-            (struct weir__graph_comm){.comm = operation->u.collective.comm};
-    struct weir__graph_comm *own = &comms->comms[index];
+            (struct weir_graph_comm){.comm = operation->u.collective.comm};
+    struct weir_graph_comm *own = &comms->comms[index];
     own->numbered += kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
     operation->u.collective.turn = own->count++;
     operation->u.collective.number = (uint64_t)own->numbered - 1;
@@ -41,8 +41,8 @@ static void add(struct weir__graph_comms *comms, struct weir_operation *operatio
 
 static int by_id(const void *a, const void *b)
 {
-    const struct weir__graph_comm *x = a;
-    const struct weir__graph_comm *y = b;
+    const struct weir_graph_comm *x = a;
+    const struct weir_graph_comm *y = b;
     const uint64_t first = x->comm->member.object.id;
     const uint64_t second = y->comm->member.object.id;
     return (first > second) - (first < second);
@@ -59,9 +59,8 @@ static bool find_comms(struct weir__graph_comms *comms, const struct weir__graph
         if (comms->count == 0) {
             comms->collectives = weir__allocate(most * sizeof *comms->collectives);
             comms->comms = weir__allocate(most * sizeof *comms->comms);
-            comms->launch = weir__allocate(most * sizeof *comms->launch);
         }
-        if (!comms->collectives || !comms->comms || !comms->launch)
+        if (!comms->collectives || !comms->comms)
             return false;
         add(comms, weir__graph_operation(parts, i));
     }
@@ -74,7 +73,6 @@ static void finish_comms(struct weir__graph_comms *comms)
 {
     weir__release((void *)(uintptr_t)comms->collectives);
     weir__release(comms->comms);
-    weir__release(comms->launch);
 }
 
 static void release_locks(const struct weir__graph_comms *comms)
@@ -101,17 +99,13 @@ static weir_status begin_comms(struct weir__graph_comms *comms, struct weir_oper
     for (uint32_t i = 0; i < comms->count && status == WEIR_OK; i++) {
         weir_comm *comm = comms->comms[i].comm;
         status = comm->ops->status(comm); // it may be destroyed, and be kept by the graph
-        comms->launch[i] = (struct weir_graph_comm){
-            .comm = comm,
-            .number = comm->number + 1,
-            .turn = comm->next_turn,
-            .count = comms->comms[i].count,
-        };
+        comms->comms[i].number = comm->number + 1;
+        comms->comms[i].turn = comm->next_turn;
     }
     if (status < 0)
         release_locks(comms);
     launch->flags |= WEIR_OPERATION_COLLECTIVES;
-    launch->u.graph_comms.comms = comms->launch;
+    launch->u.graph_comms.comms = comms->comms;
     launch->u.graph_comms.count = comms->count;
     return status;
 }
@@ -369,7 +363,7 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
     status = submit_launch(queue, &operation, elsewhere ? graph->launched : (struct weir_event){0});
     end_comms(&graph->comms, &operation);
     if (status < 0 && operation.sequence && graph->comms.count) {
-        graph->comms.comms[0].comm->ops->skip_launch(&operation);
+        graph->comms.comms[0].comm->ops->skip(&operation);
         weir__completion_refuse(queue); // the thread's error is the queue's first cause again
     }
     // Also after a failure: part of it may be running.

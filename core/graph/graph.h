@@ -25,20 +25,14 @@ static inline struct weir_operation *weir__graph_operation(const struct weir__gr
     return (struct weir_operation *)(uintptr_t)parts->nodes[index].operation;
 }
 
-// A communicator of a graph's collectives.
-struct weir__graph_comm {
-    weir_comm *comm;
-    uint32_t count;    // of its collectives
-    uint32_t numbered; // of those that all ranks take part in
-};
-
-// What a graph's launches need for its collectives; constant but for `launch`.
+// What a graph's launches need for its collectives; constant but for the numbers and turns.
 struct weir__graph_comms {
     const struct weir_operation **collectives; // in the order of nodes
     uint32_t collective_count;
-    struct weir__graph_comm *comms; // by their ids: the order in which their locks are taken
+    // By their ids, the order in which their locks are taken; with the numbers and turns of the last launch, under the
+    // graph's lock.
+    struct weir_graph_comm *comms;
     uint32_t count;
-    struct weir_graph_comm *launch; // room for a launch; under the graph's lock
 };
 
 struct weir_graph {

@@ -11,41 +11,33 @@
 #include "core/object/object.h"
 #include "core/support/thread.h"
 
-// How delivery hands over collectives.
+// How delivery hands over collectives, and launches of graphs with some (WEIR_OPERATION_COLLECTIVES) to a backend that has
+// the graph.
 struct weir__comm_ops {
     // The first cause as the thread's error, or WEIR_OK.
     weir_status (*status)(weir_comm *comm);
-    // Whether the engine of the device carries it out, after earlier work of the queue; else the host
-    // does, when that has finished.
+    // Whether the engine of the device carries a collective out, after earlier work of the queue; else the
+    // host does, when that has finished.
     bool (*takes)(const struct weir_operation *operation);
-    // Whether it can be submitted at once: the engine takes it, and nothing before it is missing.
-    bool (*is_ready)(const struct weir_operation *operation);
-    // Submits one that is ready. Under the submit lock of its queue.
-    weir_status (*submit)(weir_queue *queue, const struct weir_operation *operation);
-    // On the worker of its queue: submits it, or carries it out and returns when it is done.
-    weir_status (*run)(weir_queue *queue, const struct weir_operation *operation);
-    // It will not run: the thread's error is the reason.
-    void (*skip)(const struct weir_operation *operation);
-
-    // Launches of graphs with collectives (WEIR_OPERATION_COLLECTIVES).
-
     // Whether a graph of the backend's can hold the collective.
     bool (*captures)(const struct weir_operation *node);
-    // Whether all turns of the launch have come, and none of its calls is compared before.
-    bool (*launch_is_ready)(const struct weir_operation *launch);
-    // Submits one to a backend that has the graph. If it is not ready, on the worker of its queue.
-    weir_status (*launch)(weir_queue *queue, const struct weir_operation *launch,
-                          const struct weir_link *backend);
-    // On the worker of the queue: runs one collective of a launch that is replayed, a node whose
-    // number in `lane` is its sequence.
+    // Whether it can be submitted at once: the engine takes it, all its turns have come, and none of its calls is
+    // compared before.
+    bool (*is_ready)(const struct weir_operation *operation);
+    // Submits a collective that is ready. Under the submit lock of its queue.
+    weir_status (*submit)(weir_queue *queue, const struct weir_operation *operation);
+    // A collective or a launch, on the worker of its queue unless it is ready: submits it, or carries it out and
+    // returns when it is done.
+    weir_status (*run)(weir_queue *queue, const struct weir_operation *operation);
+    // On the worker of the queue: runs one collective of a launch that is replayed, after earlier work of `lane`; a
+    // node whose number there is its sequence.
     weir_status (*run_node)(weir_queue *queue, const struct weir_operation *launch,
                             weir_queue *lane, const struct weir_operation *node);
     // It will not run, or only in part: the thread's error is the reason.
-    void (*skip_launch)(const struct weir_operation *launch);
+    void (*skip)(const struct weir_operation *operation);
 };
 
 struct weir__pulse; // core/comm/pulse.c
-struct weir__known; // core/comm/engine.c
 
 struct weir_comm {
     struct weir__member member;
@@ -54,7 +46,6 @@ struct weir_comm {
     void *group;                    // the transport's
     const struct weir_link *engine; // the backend's link; NULL: the transport carries all
     struct weir__pulse *pulse;      // of an engine
-    struct weir__known *known;      // what this rank has submitted to the engine before
     uint32_t rank;
     uint32_t count;
     uint64_t timeout_ns;
@@ -78,5 +69,12 @@ struct weir_comm {
     // Pinned memory for bytes of the device. Used by the call whose turn it is.
     weir_buffer *staging;
 };
+
+// That of a collective, the first one of a launch with some.
+static inline weir_comm *weir__comm_of(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_GRAPH ? operation->u.graph_comms.comms[0].comm
+                                                   : operation->u.collective.comm;
+}
 
 #endif

@@ -385,44 +385,35 @@ static weir_status run_wait(weir_queue *queue, const struct weir_operation *oper
     return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);
 }
 
-// One that runs after a failure would hand undefined bytes to the other ranks, as if all were well.
-static weir_status run_collective(weir_queue *queue, const struct weir_operation *operation,
-                                  bool failed)
+// A collective, or a launch with some. One that runs after a failure would hand undefined bytes to the other ranks, as if
+// all were well. What the device carries out it orders after earlier work itself.
+static weir_status run_collectives(weir_queue *queue, const struct weir_operation *operation,
+                                   bool failed)
 {
-    const struct weir__comm_ops *ops = operation->u.collective.comm->ops;
-    if (!failed && ops->takes(operation))
-        return ops->run(queue, operation);
-    weir_status status = failed ? WEIR_OK : finish_earlier(queue, operation);
-    if (failed || status < 0 || weir__completion_status(queue, operation->sequence) < 0) {
+    const bool launch = operation->kind == WEIR_OPERATION_GRAPH;
+    const struct weir__comm_ops *ops =
+        launch ? operation->u.graph_comms.comms[0].comm->ops : operation->u.collective.comm->ops;
+    const bool by_device = launch ? weir__replay_is_in_backend(queue->delivery.link, operation)
+                                  : ops->takes(operation);
+    weir_status status = failed || by_device ? WEIR_OK : finish_earlier(queue, operation);
+    failed = failed || status < 0 ||
+             (!by_device && weir__completion_status(queue, operation->sequence) < 0);
+    if (failed) {
         ops->skip(operation);
         return status;
     }
     const uint64_t begin_ns = weir_clock_now_ns();
-    status = ops->run(queue, operation);
-    if (weir__takes_notes(queue->member.device))
+    status = launch ? weir__replay_launch(queue->delivery.link, queue, operation)
+                    : ops->run(queue, operation);
+    if (!launch && !by_device && weir__takes_notes(queue->member.device))
         weir__host_note_ran(WEIR_HOST_NOTE_COLLECTIVE, queue, operation->sequence, begin_ns,
                             weir_clock_now_ns(),
                             &(struct weir__host_caller){operation->file, operation->line,
                                                         WEIR_HOST_NOTE_INTERNAL, NULL});
-    return status;
-}
-
-// The same as for a collective, for a launch with some. A backend that has the graph orders it after earlier
-// work itself.
-static weir_status run_launch(weir_queue *queue, const struct weir_operation *operation,
-                              bool failed)
-{
-    weir_status status = WEIR_OK;
-    if (!failed && !weir__replay_is_in_backend(queue->delivery.link, operation)) {
-        status = finish_earlier(queue, operation);
-        failed = status < 0 || weir__completion_status(queue, operation->sequence) < 0;
+    if (launch && status < 0) {
+        status = with_detail(status);
+        ops->skip(operation); // a replay has run in part
     }
-    if (!failed) {
-        status = weir__replay_launch(queue->delivery.link, queue, operation);
-        status = status < 0 ? with_detail(status) : status;
-    }
-    if (failed || status < 0)
-        operation->u.graph_comms.comms[0].comm->ops->skip_launch(operation);
     return status;
 }
 
@@ -438,10 +429,10 @@ static weir_status run_held(weir_queue *queue, const struct weir_operation *oper
             return run_always(queue, operation, failed);
         return failed ? WEIR_OK : run_host_call(queue, operation);
     case WEIR_OPERATION_COLLECTIVE:
-        return run_collective(queue, operation, failed);
+        return run_collectives(queue, operation, failed);
     case WEIR_OPERATION_GRAPH:
         if (operation->flags & WEIR_OPERATION_COLLECTIVES)
-            return run_launch(queue, operation, failed);
+            return run_collectives(queue, operation, failed);
         return failed ? WEIR_OK : weir__replay_launch(queue->delivery.link, queue, operation);
     case WEIR_OPERATION_WAIT:
         if (operation->flags & WEIR_OPERATION_IMPLIED || !operation->u.wait.producer)

@@ -159,16 +159,6 @@ static void abandon(const struct weir_link *next, struct weir__replay *replay, w
     weir__error_set(&cause);
 }
 
-// What earlier nodes do is done before the host reads their results.
-static weir_status run_collective(const struct weir__replay_launch *launch, weir_queue *lane,
-                                  const struct weir_operation *part)
-{
-    weir_comm *comm = part->u.collective.comm;
-    weir_status status =
-        comm->ops->takes(part) ? WEIR_OK : launch->next->ops->queue_finish(launch->next, lane);
-    return status < 0 ? status : comm->ops->run_node(launch->queue, launch->operation, lane, part);
-}
-
 static weir_status run_node(const struct weir__replay_launch *launch, weir_queue *queue,
                             const struct weir_operation *node, uint64_t sequence, uint32_t flags)
 {
@@ -180,7 +170,7 @@ static weir_status run_node(const struct weir__replay_launch *launch, weir_queue
         return WEIR_OK;
     switch (part.kind) {
     case WEIR_OPERATION_COLLECTIVE:
-        return run_collective(launch, queue, &part);
+        return weir__comm_of(&part)->ops->run_node(launch->queue, launch->operation, queue, &part);
     case WEIR_OPERATION_NATIVE:
         return weir__submit_native(launch->next, launch->queue, queue, &part);
     case WEIR_OPERATION_HOST_CALL:
@@ -748,8 +738,7 @@ static weir_status launch_native(const struct weir__replay_launch *launch)
     if (replay->host_call_count > 0 && !run)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the launch of a graph");
     if (operation->flags & WEIR_OPERATION_COLLECTIVES) {
-        status = operation->u.graph_comms.comms[0].comm->ops->launch(launch->queue, operation,
-                                                                     launch->next);
+        status = weir__comm_of(operation)->ops->run(launch->queue, operation);
         if (status == WEIR_OK)
             atomic_store(&replay->is_launched, true);
     } else {
@@ -776,7 +765,7 @@ bool weir__replay_waits(const struct weir_link *link, const struct weir_operatio
         return true;
     return operation->flags & WEIR_OPERATION_COLLECTIVES &&
            !(replay->is_native && atomic_load(&replay->is_launched) &&
-             operation->u.graph_comms.comms[0].comm->ops->launch_is_ready(operation));
+             weir__comm_of(operation)->ops->is_ready(operation));
 }
 
 // While a launch waits for other ranks, or runs host calls, updates go on: they see that it is held.

@@ -83,8 +83,7 @@ WEIR_TEST(CommBlame, Causes)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         first = (struct weir_transport_cause){.struct_size = sizeof first,
                                               .fault = rows[i].fault,
-                                              .rank = rows[i].rank,
-                                              .number = 1};
+                                              .rank = rows[i].rank};
         open_pulse();
         beats[1] = rows[i].beat;
         beats[1].calls[1] = call;

@@ -35,8 +35,22 @@ weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setu
 
 weir_status rank_call(struct rank *rank, struct weir_transport_call call)
 {
-    const bool message =
-        call.kind == WEIR_SEND || call.kind == WEIR_RECV || call.kind == WEIR_EXCHANGE;
+    const bool receive = call.kind == WEIR_RECV;
+    const struct weir_transport_part part = {
+        .struct_size = sizeof part,
+        .peer = call.root,
+        .receive = receive,
+        .element = call.element,
+        .count = call.count,
+        .memory = receive ? call.dst : (void *)(uintptr_t)call.src,
+    };
+    const bool one = receive || call.kind == WEIR_SEND;
+    const bool message = one || call.kind == WEIR_EXCHANGE;
+    if (one) {
+        call.src = call.dst = NULL;
+        call.parts = &part;
+        call.part_count = 1;
+    }
     call.struct_size = sizeof call;
     call.file = call.file ? call.file : "app.c";
     rank->number += !message;

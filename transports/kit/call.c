@@ -48,7 +48,6 @@ bool weir_group_cause(void *group, struct weir_transport_cause *out_cause)
         return false;
     out_cause->fault = (enum weir_transport_fault)own->cause.fault;
     out_cause->rank = own->cause.rank;
-    out_cause->number = own->cause.number;
     return true;
 }
 
@@ -72,7 +71,7 @@ bool weir_caller_blame(const struct weir_caller *caller, enum weir_transport_fau
                        uint32_t rank, const char *format, ...)
 {
     const struct weir_head *head = &caller->head;
-    struct weir_cause cause = {.number = head->number, .fault = fault, .rank = rank};
+    struct weir_cause cause = {.fault = fault, .rank = rank};
     char file[WEIR_HEAD_FILE_SIZE];
     size_t used = 0;
     va_list arguments;

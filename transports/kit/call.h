@@ -13,7 +13,6 @@
 
 // The first cause of a group's failure, as data and as a sentence.
 struct weir_cause {
-    uint64_t number;
     uint32_t fault; // enum weir_transport_fault
     uint32_t rank;  // at fault; UINT32_MAX: none is known
     char text[WEIR_CAUSE_SIZE];
@@ -50,27 +49,6 @@ struct weir_caller {
 
 struct weir_caller weir_caller_begin(struct weir_group *group, struct weir_head head,
                                      uint64_t timeout_ns);
-
-// A SEND or a RECV as an exchange of one part, which `*out_part` becomes; another call as it is.
-static inline struct weir_transport_call weir_exchange_of(const struct weir_transport_call *call,
-                                                          struct weir_transport_part *out_part)
-{
-    const bool receive = call->kind == WEIR_RECV;
-    struct weir_transport_call exchange = *call;
-    *out_part = (struct weir_transport_part){
-        .struct_size = sizeof *out_part,
-        .peer = call->root,
-        .receive = receive,
-        .element = call->element,
-        .count = call->count,
-        .memory = receive ? call->dst : (void *)(uintptr_t)call->src,
-    };
-    if (receive || call->kind == WEIR_SEND) {
-        exchange.parts = out_part;
-        exchange.part_count = 1;
-    }
-    return exchange;
-}
 
 // Takes a cause that another process has told: its text, fault and rank are held to their ranges.
 struct weir_cause weir_cause_heard(const struct weir_cause *told, uint32_t count);

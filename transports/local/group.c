@@ -114,14 +114,12 @@ static bool fits_the_line(const struct weir_transport_call *call)
 
 weir_status local_run_call(void *group, const struct weir_transport_call *call)
 {
-    struct weir_transport_part part;
-    const struct weir_transport_call exchange = weir_exchange_of(call, &part);
     struct local_run run = local_run_begin(group, weir_head_of(call), call->timeout_ns);
-    run.call = &exchange;
+    run.call = call;
     const weir_status status = weir_group_report(group, WEIR_ERROR_COMM, NULL);
     if (status)
         return status;
-    if (!local_carries_data(group) && !fits_the_line(&exchange)) {
+    if (!local_carries_data(group) && !fits_the_line(call)) {
         // Strangers on the way could read, and change, what goes to another machine.
         weir_caller_fail(
             &run.by,

@@ -36,8 +36,7 @@ struct local_group;
 struct local_run {
     struct weir_caller by;
     struct local_group *group;
-    const struct weir_transport_call
-        *call;       // an exchange has parts; that of a split is an all-gather
+    const struct weir_transport_call *call; // that of a split is an all-gather
     bool differs;    // another rank has called something else: the deadline is weir_judge_by()'s
     bool met;        // in windows: all have come, and have called the same
     size_t given_at; // what this rank has got in the last move, in the areas of the others
@@ -73,23 +72,18 @@ struct mesh_list {
 enum mesh_news_kind {
     MESH_FAILED = 1,
     MESH_LEAVES = 2,
-    MESH_TELLS = 3,  // these two of ranks that go on
-    MESH_SETTLED = 4 // a struct mesh_member for each follows
+    MESH_TELLS = 3, // these two of ranks that go on
+    MESH_SETTLED = 4
 };
 
 struct mesh_news {
     uint32_t kind;
-    uint32_t number;         // SETTLED: how many members follow
-    uint64_t value;          // TELLS: the value; SETTLED: the token of the list
-    uint32_t step;           // of these two, and of an attempt to go on that has FAILED
-    struct weir_cause cause; // FAILED
-};
-
-// A rank and what it has told.
-struct mesh_member {
-    uint64_t value;
-    uint32_t rank;
-    uint32_t unused;
+    uint32_t step;  // of TELLS, SETTLED, and of an attempt to go on that has FAILED
+    uint64_t value; // TELLS: where the rank's door is; SETTLED: the token of the list
+    union {
+        struct weir_cause cause;             // FAILED
+        uint8_t listed[LOCAL_MAX_RANKS / 8]; // SETTLED: a bit for each rank that goes on
+    };
 };
 
 struct mesh_peer {
@@ -106,7 +100,7 @@ struct mesh_peer {
     struct mesh_span spans[4]; // of a collective: head and bytes, each way
     struct mesh_news news;
     size_t news_size;   // received of it
-    uint32_t told_step; // these two: what it has told last
+    uint32_t told_step; // these two: what it has told last, of its door
     uint64_t told;
 };
 
@@ -156,7 +150,7 @@ bool local_carry(struct local_run *run);
 bool local_mesh_judge(const struct local_run *run);
 // As weir_group.fail.
 void local_mesh_fail(void *group, const struct weir_cause *cause);
-// Receives the next news of a peer into peer->news, if all of it is there.
+// Receives the next news of a peer into peer->news, if all of it is there: anything but that it leaves.
 bool local_mesh_next_news(struct mesh_peer *peer);
 // Within a wait for others, of which `first` is the first. False at the deadline.
 bool local_mesh_may_wait(struct local_run *run, uint32_t first);

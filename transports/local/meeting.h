@@ -78,6 +78,15 @@ struct local_entry {
     uint32_t port;
 };
 
+// What rank 0 writes to a file.
+#define LOCAL_RENDEZVOUS "weir-rendezvous 3\n"
+struct local_rendezvous {
+    char magic[24]; // the text
+    struct local_entry door;
+    uint64_t token;
+    uint8_t key[32]; // of the secret
+};
+
 // The state of the transport.
 struct local_transport {
     const struct weir_host *host;

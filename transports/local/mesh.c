@@ -18,8 +18,6 @@ struct mesh_message {
     struct mesh_span spans[2];
 };
 
-static bool pump(struct local_run *run, bool sends);
-
 static void append(struct mesh_list *list, struct mesh_span *span)
 {
     if (!list->first)
@@ -65,58 +63,38 @@ static bool message_is_right(const struct local_run *run, uint32_t index,
                              (unsigned long long)by.head.number);
 }
 
-// Receives what is there. `*moved` becomes true if that is anything.
-static bool receive(struct local_run *run, uint32_t index, bool *moved)
+// Sends, or receives, of a peer's list what can be. `*moved` becomes true if that is anything.
+static bool move(struct local_run *run, uint32_t index, bool sends, bool *moved)
 {
     struct mesh_peer *peer = &run->group->peers[index];
-    struct mesh_span *span = peer->in.first;
-    while (span) {
-        const ssize_t got = span->left > 0 ? recv(peer->data, span->at, span->left, 0) : 0;
-        if (got < 0 && was_interrupted())
+    struct mesh_list *list = sends ? &peer->out : &peer->in;
+    for (struct mesh_span *span = list->first; span; span = list->first) {
+        ssize_t size = 0;
+        if (span->left > 0)
+            size = sends ? send(peer->data, span->at, span->left, MSG_NOSIGNAL)
+                         : recv(peer->data, span->at, span->left, 0);
+        if (size < 0 && was_interrupted())
             return true;
-        if (got <= 0 && span->left > 0)
-            return local_mesh_lost(run, index);
+        // What it has said before it went may tell more.
+        if (size <= 0 && span->left > 0)
+            return (!sends || move(run, index, false, moved)) && local_mesh_lost(run, index);
         *moved = true;
-        span->at += got;
-        span->left -= (size_t)got;
+        span->at += size;
+        span->left -= (size_t)size;
         if (span->left > 0)
             continue;
-        peer->in.first = span->next;
+        list->first = span->next;
         if (span->head && span->message && !message_is_right(run, index, span))
             return false;
         if (span->head && !span->message)
             local_mesh_take_head(run, index, span->head);
-        span = peer->in.first;
     }
     return true;
 }
 
-static bool transmit(struct local_run *run, uint32_t index, bool *moved)
+static bool is_busy(const struct mesh_peer *peer)
 {
-    struct mesh_peer *peer = &run->group->peers[index];
-    struct mesh_span *span = peer->out.first;
-    while (span) {
-        const ssize_t sent =
-            span->left > 0 ? send(peer->data, span->at, span->left, MSG_NOSIGNAL) : 0;
-        if (sent < 0 && was_interrupted())
-            return true;
-        // What it has said before it went may tell more.
-        if (sent < 0)
-            return receive(run, index, moved) && local_mesh_lost(run, index);
-        *moved = true;
-        span->at += sent;
-        span->left -= (size_t)sent;
-        if (span->left > 0)
-            continue;
-        span = span->next;
-        peer->out.first = span;
-    }
-    return true;
-}
-
-static bool is_busy(const struct mesh_peer *peer, bool sends)
-{
-    return peer->in.first || (sends && peer->out.first);
+    return peer->in.first || peer->out.first;
 }
 
 // A rank whose peers are about to come asks again for so long before it sleeps: being woken takes
@@ -178,10 +156,10 @@ static void stop_showing(struct local_group *group)
 }
 
 // The first peer that this rank still waits for.
-static uint32_t first_busy(const struct local_group *group, bool sends)
+static uint32_t first_busy(const struct local_group *group)
 {
     uint32_t index = 0;
-    while (index + 1 < group->base.count && !is_busy(&group->peers[index], sends))
+    while (index + 1 < group->base.count && !is_busy(&group->peers[index]))
         index++;
     return index;
 }
@@ -257,25 +235,6 @@ static bool give_up(const struct local_run *run, uint32_t first)
         index, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
 }
 
-// Between machines: each rank's head to each other one.
-static bool meet(struct local_run *run)
-{
-    struct local_group *group = run->group;
-    for (uint32_t i = 0; i < group->base.count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        if (i == group->base.rank)
-            continue;
-        peer->spans[0] =
-            (struct mesh_span){.at = (char *)&run->by.head, .left = sizeof run->by.head};
-        peer->spans[1] = (struct mesh_span){.at = (char *)&peer->incoming,
-                                            .left = sizeof peer->incoming,
-                                            .head = &peer->incoming};
-        append(&peer->out, &peer->spans[0]);
-        append(&peer->in, &peer->spans[1]);
-    }
-    return pump(run, true) && (!run->differs || local_mesh_judge(run));
-}
-
 static void tell(struct local_group *group, const struct mesh_news *news)
 {
     for (uint32_t i = 0; i < group->base.count; i++) {
@@ -331,12 +290,12 @@ static bool is_ahead(struct local_group *group, uint32_t rank, struct weir_head 
 }
 
 // Sleeps until something can be done. Each peer has two entries.
-static bool rest(struct local_run *run, bool sends)
+static bool rest(struct local_run *run)
 {
     struct local_group *group = run->group;
     const size_t count = group->base.count;
     struct weir_head head;
-    const uint32_t first = first_busy(group, sends);
+    const uint32_t first = first_busy(group);
     const bool ahead = is_ahead(group, first, &head);
     for (size_t i = 0; i < count; i++) {
         const struct mesh_peer *peer = &group->peers[i];
@@ -352,13 +311,13 @@ static bool rest(struct local_run *run, bool sends)
         if (group->polls[2 * i + 1].revents && !local_mesh_read_news(run, i))
             return false;
     // What it has sent was there before.
-    if (ahead && !group->polls[2 * (size_t)first].revents && is_busy(&group->peers[first], sends))
+    if (ahead && !group->polls[2 * (size_t)first].revents && is_busy(&group->peers[first]))
         return weir_caller_agrees(&run->by, first, &head);
     return local_mesh_may_wait(run, first);
 }
 
-// Sends and receives until all that is to be received is there, and with `sends` all is sent.
-static bool pump(struct local_run *run, bool sends)
+// Sends and receives until all that is to be received is there, and all is sent.
+static bool pump(struct local_run *run)
 {
     struct local_group *group = run->group;
     uint64_t eager_until_ns = 0; // 0: something has just moved
@@ -366,9 +325,9 @@ static bool pump(struct local_run *run, bool sends)
         bool moved = false;
         bool busy = false;
         for (uint32_t i = 0; i < group->base.count; i++) {
-            if (!transmit(run, i, &moved) || !receive(run, i, &moved))
+            if (!move(run, i, true, &moved) || !move(run, i, false, &moved))
                 return false;
-            busy = busy || is_busy(&group->peers[i], sends);
+            busy = busy || is_busy(&group->peers[i]);
         }
         if (group->base.failed)
             return false;
@@ -376,7 +335,7 @@ static bool pump(struct local_run *run, bool sends)
             return true;
         if (moved)
             eager_until_ns = 0;
-        else if (!is_eager(group, &eager_until_ns) && !rest(run, sends))
+        else if (!is_eager(group, &eager_until_ns) && !rest(run))
             return false;
     }
 }
@@ -405,7 +364,7 @@ static bool exchange_messages(struct local_run *run)
         append(list, &message->spans[0]);
         append(list, &message->spans[1]);
     }
-    const bool carried = pump(run, true);
+    const bool carried = pump(run);
     host->release(messages);
     return carried;
 }
@@ -425,7 +384,9 @@ bool local_mesh_next_news(struct mesh_peer *peer)
         if (peer->news_size < sizeof peer->news)
             continue;
         peer->news_size = 0;
-        return true;
+        peer->left = peer->news.kind == MESH_LEAVES;
+        if (!peer->left)
+            return true;
     }
     return false;
 }
@@ -434,18 +395,13 @@ bool local_mesh_read_news(const struct local_run *run, uint32_t index)
 {
     struct local_group *group = run->group;
     struct mesh_peer *peer = &group->peers[index];
-    for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++) {
-        if (peer->news.kind == MESH_LEAVES) {
-            peer->left = true;
-            continue;
-        }
-        if (!peer->news.cause.text[0]) // would be told as a lack of memory
-            return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
-        const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->base.count);
-        local_mesh_fail(group, &heard);
-        return false;
-    }
-    return true;
+    if (!local_mesh_next_news(peer))
+        return true;
+    if (peer->news.kind != MESH_FAILED || !peer->news.cause.text[0])
+        return weir_caller_fail(&run->by, "rank %u has failed, and has not said why", index);
+    const struct weir_cause heard = weir_cause_heard(&peer->news.cause, group->base.count);
+    local_mesh_fail(group, &heard);
+    return false;
 }
 
 // The connection for data has ended, and the one for control says why. If it has only left, what it has called before
@@ -466,25 +422,31 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
                             index, &peer->head);
 }
 
-// And the bytes of an all-gather, which a split is too.
+// Between machines: each rank's head to each other one, and the bytes of an all-gather, which a split is too. Of ranks
+// whose calls differ the one that waits for the fewest bytes gets them all, and tells the others.
 static bool gather(struct local_run *run)
 {
     struct local_group *group = run->group;
-    const size_t size = (size_t)run->call->count * weir_datatype_size(run->call->element);
     char *const src = (char *)(uintptr_t)run->call->src;
-    for (uint32_t i = 0; src && size > 0 && i < group->base.count; i++) {
+    const size_t size = src ? run->call->count * weir_datatype_size(run->call->element) : 0;
+    for (uint32_t i = 0; i < group->base.count; i++) {
         struct mesh_peer *peer = &group->peers[i];
-        char *to = (char *)run->call->dst + i * size;
-        if (i == group->base.rank && to != src)
+        char *to = src ? (char *)run->call->dst + i * size : NULL;
+        if (i == group->base.rank && size > 0 && to != src)
             memcpy(to, src, size);
         if (i == group->base.rank)
             continue;
-        peer->spans[2] = (struct mesh_span){.at = src, .left = size};
+        peer->spans[0] =
+            (struct mesh_span){.at = (char *)&run->by.head, .left = sizeof run->by.head};
+        peer->spans[1] = (struct mesh_span){.at = src, .left = size};
+        peer->spans[2] = (struct mesh_span){.at = (char *)&peer->incoming,
+                                            .left = sizeof peer->incoming,
+                                            .head = &peer->incoming};
         peer->spans[3] = (struct mesh_span){.at = to, .left = size};
-        append(&peer->out, &peer->spans[2]);
-        append(&peer->in, &peer->spans[3]);
+        for (int n = 0; n < 4; n++)
+            append(n < 2 ? &peer->out : &peer->in, &peer->spans[n]);
     }
-    return pump(run, false);
+    return pump(run) && (!run->differs || local_mesh_judge(run));
 }
 
 bool local_carry(struct local_run *run)
@@ -499,10 +461,10 @@ bool local_carry(struct local_run *run)
     else if (group->windows)
         carried = local_window_carry(run);
     else
-        carried = meet(run) && gather(run);
-    if (!group->base.failed && pump(run, true)) {
+        carried = gather(run);
+    if (carried && !group->base.failed) {
         stop_showing(group);
-        return carried;
+        return true;
     }
     // After a failure the lists name memory of the caller's, and nothing is ever moved again.
     for (uint32_t i = 0; i < group->base.count; i++) {

@@ -22,7 +22,7 @@ static uint64_t value_of(const struct local_door *door)
 
 // The ranks that go on after a group has failed settle over its control connections, which still stand, which they are:
 // each tells all others where its door is, and the first of those sends the list to all, when all others have told or
-// have gone, or its patience is at an end. Then the members of the list join each other, and none goes on unless all
+// have gone, or its patience is at an end. Then the ranks of the list join each other, and none goes on unless all
 // have come to a barrier of the new group. A rank that cannot join tells all why. With that, and where a rank has gone
 // or begun again since it told, the attempt has failed on all.
 //
@@ -36,8 +36,8 @@ struct local_shrink {
     uint64_t deadline_ns; // of weir_clock_now_ns()
     bool settled;         // the list is there:
     uint64_t token;
-    uint32_t count;
-    struct mesh_member *members;
+    uint8_t listed[LOCAL_MAX_RANKS / 8];
+    uint32_t *members;           // room for them
     char cause[WEIR_CAUSE_SIZE]; // of the attempt's failure; "": it has not failed
 };
 
@@ -62,14 +62,33 @@ static bool has_told(const struct local_shrink *shrink, uint32_t rank)
     return !peer->left && peer->told_step == shrink->whole->step;
 }
 
-static bool all_have_told(const struct local_shrink *shrink)
+static bool is_listed(const struct local_shrink *shrink, uint32_t rank)
+{
+    return shrink->listed[rank / 8] >> rank % 8 & 1;
+}
+
+// The first rank that is still to tell, of those that have not gone or, once the list is there, of those in it; the count if
+// all have.
+static uint32_t first_to_tell(const struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
     for (uint32_t i = 0; i < whole->base.count; i++)
         if (i != whole->base.rank && !whole->peers[i].left &&
-            whole->peers[i].told_step < whole->step)
-            return false;
-    return true;
+            whole->peers[i].told_step < whole->step && (!shrink->settled || is_listed(shrink, i)))
+            return i;
+    return whole->base.count;
+}
+
+static bool all_have_told(const struct local_shrink *shrink)
+{
+    return first_to_tell(shrink) == shrink->whole->base.count;
+}
+
+// The list is there, and all doors are known unless it is without this rank.
+static bool is_settled(const struct local_shrink *shrink)
+{
+    return shrink->settled &&
+           (!is_listed(shrink, shrink->whole->base.rank) || all_have_told(shrink));
 }
 
 // The rank that sends the list.
@@ -81,27 +100,13 @@ static uint32_t first_that_has_told(const struct local_shrink *shrink)
     return rank;
 }
 
-// Reads the list that follows a SETTLED. One of a later attempt has been settled without this rank.
-static void read_list(struct local_shrink *shrink, struct mesh_peer *peer)
+// One of a later attempt has been settled without this rank.
+static void take_list(struct local_shrink *shrink, const struct mesh_news *news)
 {
-    const struct mesh_news *news = &peer->news;
-    const bool counts = !shrink->settled && news->step >= shrink->whole->step;
-    const bool is_own = news->step == shrink->whole->step;
-    struct mesh_member member;
-    // One that stops within its list must not keep this rank from what the others say.
-    const uint64_t until_ns =
-        local_sooner(shrink->deadline_ns, weir_clock_now_ns() + shrink->patience_ns);
-    bool right = news->number <= shrink->whole->base.count;
-    for (uint32_t i = 0; i < news->number && right; i++) {
-        right = local_read_all(peer->control, &member, sizeof member, until_ns);
-        if (right && counts)
-            shrink->members[i] = member;
-    }
-    if (!right)
-        peer->left = peer->died = true;
-    if (!right || !counts)
+    if (shrink->settled || news->step < shrink->whole->step)
         return;
-    shrink->count = is_own ? news->number : 0;
+    if (news->step == shrink->whole->step)
+        memcpy(shrink->listed, news->listed, sizeof shrink->listed);
     shrink->token = news->value;
     shrink->settled = true;
 }
@@ -109,13 +114,11 @@ static void read_list(struct local_shrink *shrink, struct mesh_peer *peer)
 static void listen_to(struct local_shrink *shrink, struct mesh_peer *peer)
 {
     for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++) {
-        if (peer->news.kind == MESH_LEAVES) {
-            peer->left = true;
-        } else if (peer->news.kind == MESH_TELLS) {
+        if (peer->news.kind == MESH_TELLS) {
             peer->told_step = peer->news.step;
             peer->told = peer->news.value;
         } else if (peer->news.kind == MESH_SETTLED) {
-            read_list(shrink, peer);
+            take_list(shrink, &peer->news);
         } else if (peer->news.step == shrink->whole->step && !shrink->cause[0]) {
             const struct weir_cause heard =
                 weir_cause_heard(&peer->news.cause, shrink->whole->base.count);
@@ -148,51 +151,43 @@ static void hear(struct local_shrink *shrink, uint64_t deadline_ns)
         shrink_listen(shrink);
 }
 
-// Whether the attempt has failed: each member of the list has to stay, and before it is there each rank that has told.
+// Whether the attempt has failed: each rank of the list has to stay, and before it is there each one that has told.
 static bool is_in_vain(struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
-    const uint32_t count = shrink->settled ? shrink->count : whole->base.count;
-    for (uint32_t i = 0; i < count && !shrink->cause[0]; i++) {
-        const uint32_t rank = shrink->settled ? shrink->members[i].rank : i;
-        if (rank >= whole->base.count || rank == whole->base.rank)
-            continue;
-        const struct mesh_peer *peer = &whole->peers[rank];
+    for (uint32_t i = 0; i < whole->base.count && !shrink->cause[0]; i++) {
+        const struct mesh_peer *peer = &whole->peers[i];
         const bool again = peer->told_step > whole->step;
+        if (i == whole->base.rank || (shrink->settled && !is_listed(shrink, i)))
+            continue;
         if (again || (peer->left && (shrink->settled || peer->told_step == whole->step)))
-            set_cause(shrink, rank, ", which was to go on too, has %s",
+            set_cause(shrink, i, ", which was to go on too, has %s",
                       again ? "begun again" : "gone");
     }
     return shrink->cause[0];
 }
 
-// To all ranks, with the list or without. One that has died meanwhile is found later.
+// To all ranks. One that has died meanwhile is found later.
 static void send_to_all(const struct local_shrink *shrink, const struct mesh_news *news)
 {
     const uint64_t until_ns =
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + shrink->patience_ns);
     for (uint32_t i = 0; i < shrink->whole->base.count; i++) {
         const struct mesh_peer *peer = &shrink->whole->peers[i];
-        if (i != shrink->whole->base.rank && !peer->left &&
-            local_write_all(peer->control, news, sizeof *news, until_ns) && news->number > 0)
-            (void)local_write_all(peer->control, shrink->members,
-                                  news->number * sizeof *shrink->members, until_ns);
+        if (i != shrink->whole->base.rank && !peer->left)
+            (void)local_write_all(peer->control, news, sizeof *news, until_ns);
     }
 }
 
 static void send_list(struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
+    struct mesh_news list = {.kind = MESH_SETTLED, .value = local_token(), .step = whole->step};
     for (uint32_t i = 0; i < whole->base.count; i++)
         if (i == whole->base.rank || has_told(shrink, i))
-            shrink->members[shrink->count++] =
-                (struct mesh_member){.rank = i, .value = whole->peers[i].told};
-    shrink->token = local_token();
-    shrink->settled = true;
-    send_to_all(shrink, &(struct mesh_news){.kind = MESH_SETTLED,
-                                            .number = shrink->count,
-                                            .value = shrink->token,
-                                            .step = whole->step});
+            list.listed[i / 8] |= (uint8_t)(1u << i % 8);
+    take_list(shrink, &list);
+    send_to_all(shrink, &list);
 }
 
 // Tells where this rank's door is, and waits for the list, or sends it. False: the attempt has failed.
@@ -209,7 +204,7 @@ static bool settle(struct local_shrink *shrink)
                                             .value = door,
                                             .step = shrink->whole->step});
     hear(shrink, 0);
-    while (!shrink->settled && !is_in_vain(shrink)) {
+    while (!is_settled(shrink) && !is_in_vain(shrink)) {
         const uint64_t now_ns = weir_clock_now_ns();
         const uint32_t first = first_that_has_told(shrink);
         if (first != sends) // its patience begins with what it tells
@@ -217,15 +212,17 @@ static bool settle(struct local_shrink *shrink)
                 local_sooner(shrink->deadline_ns,
                              first == own ? patient_until_ns : now_ns + 2 * shrink->patience_ns);
         sends = first;
-        if (first == own && (now_ns >= until_ns || all_have_told(shrink)))
+        if (first == own && !shrink->settled && (now_ns >= until_ns || all_have_told(shrink)))
             send_list(shrink);
         else if (now_ns >= until_ns)
-            set_cause(shrink, first, " has not told in %s which ranks are left",
-                      weir_text_duration(duration, 2 * (double)shrink->patience_ns));
+            set_cause(shrink, shrink->settled ? first_to_tell(shrink) : first,
+                      " has not told in %s %s",
+                      weir_text_duration(duration, 2 * (double)shrink->patience_ns),
+                      shrink->settled ? "where it is" : "which ranks are left");
         else
             hear(shrink, until_ns);
     }
-    return shrink->settled;
+    return is_settled(shrink);
 }
 
 static int *place_of(struct mesh_peer *peer, uint32_t purpose)
@@ -358,9 +355,9 @@ struct lineup {
     const struct local_group *whole;
     const char *label;
     uint64_t token;
-    uint32_t rank; // this one's; not below the count: it has no part in it
+    uint32_t rank; // this one's
     uint32_t count;
-    struct mesh_member *members; // with the values of their doors
+    uint32_t *members; // which have told where their doors are
 };
 
 // What is made is stored also where a rank has not joined.
@@ -374,15 +371,13 @@ static bool join_members(const struct lineup *lineup, struct local_door *door, u
     if (!group)
         return false;
     for (uint32_t i = 0; i < lineup->rank; i++) {
-        const struct mesh_member *member = &lineup->members[i];
+        const struct mesh_peer *member = &whole->peers[lineup->members[i]];
         struct local_address *address = &group->peers[i].address;
-        if (member->rank >= whole->base.count)
-            continue;
-        *address = whole->peers[member->rank].address;
+        *address = member->address;
         if (local_address_is_machine(address))
-            *address = local_address_at_number((uint32_t)(member->value >> PORT_BITS));
+            *address = local_address_at_number((uint32_t)(member->told >> PORT_BITS));
         else
-            local_address_set_port(address, (uint16_t)(member->value & PORT_MASK));
+            local_address_set_port(address, (uint16_t)(member->told & PORT_MASK));
     }
     group->secret = whole->secret;
     return local_mesh_connect(group, door, lineup->token, deadline_ns, shrink);
@@ -391,27 +386,27 @@ static bool join_members(const struct lineup *lineup, struct local_door *door, u
 static void set_own_rank(struct lineup *lineup)
 {
     lineup->rank = 0;
-    while (lineup->rank < lineup->count &&
-           lineup->members[lineup->rank].rank != lineup->whole->base.rank)
+    while (lineup->members[lineup->rank] != lineup->whole->base.rank)
         lineup->rank++;
 }
 
 // Splits.
 
 // The records decide which ranks are in the part, and their order there: by key, then by rank.
-static struct lineup lineup_of(const struct local_group *whole, const struct local_record *records,
-                               struct mesh_member *members)
+static struct lineup lineup_of(struct local_group *whole, const struct local_record *records,
+                               uint32_t *members)
 {
     struct lineup part = {.whole = whole, .members = members};
     for (uint32_t rank = 0; rank < whole->base.count; rank++) {
         if (records[rank].color != records[whole->base.rank].color)
             continue;
         uint32_t at = part.count++;
-        for (; at > 0 && records[members[at - 1].rank].key > records[rank].key; at--)
+        for (; at > 0 && records[members[at - 1]].key > records[rank].key; at--)
             members[at] = members[at - 1];
-        members[at] = (struct mesh_member){.rank = rank, .value = records[rank].door};
+        members[at] = rank;
+        whole->peers[rank].told = records[rank].door;
     }
-    part.token = records[members[0].rank].token;
+    part.token = records[members[0]].token;
     set_own_rank(&part);
     return part;
 }
@@ -475,16 +470,14 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
     if (status)
         return status;
 
-    struct local_record *records =
-        host->allocate(count * (sizeof *records + sizeof(struct mesh_member)));
+    struct local_record *records = host->allocate(count * (sizeof *records + sizeof(uint32_t)));
     if (!records) {
         weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->base.rank);
         status = weir_group_report(group, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host");
     } else if (!gather_records(&run, split, records, &door)) {
         status = weir_group_report(group, WEIR_ERROR_COMM, NULL);
     } else if (split->color != WEIR_NO_COLOR) {
-        struct lineup lineup =
-            lineup_of(run.group, records, (struct mesh_member *)(void *)(records + count));
+        struct lineup lineup = lineup_of(run.group, records, (uint32_t *)(void *)(records + count));
         lineup.label = split->label;
         status = join_part(&run, &lineup, door, &part);
     }
@@ -494,14 +487,21 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
     return status;
 }
 
-// All members come here, to a barrier of the new group. On failure without a cause there is no memory.
-static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
-                         struct local_group **out_group)
+// All of the list come here, to a barrier of the new group. On failure without a cause there is no memory.
+static bool meet_members(struct local_shrink *shrink, struct local_group **out_group)
 {
+    struct lineup left = {.whole = shrink->whole,
+                          .label = shrink->params->label,
+                          .token = shrink->token,
+                          .members = shrink->members};
     const uint64_t deadline_ns =
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + 2 * shrink->patience_ns);
     struct weir_cause cause = {.rank = UINT32_MAX};
-    if (join_members(left, shrink->door, deadline_ns, shrink, out_group)) {
+    for (uint32_t i = 0; i < left.whole->base.count; i++)
+        if (is_listed(shrink, i))
+            left.members[left.count++] = i;
+    set_own_rank(&left);
+    if (join_members(&left, shrink->door, deadline_ns, shrink, out_group)) {
         const uint64_t now_ns = weir_clock_now_ns();
         const struct weir_transport_call barrier = {
             .struct_size = sizeof barrier,
@@ -537,14 +537,8 @@ static weir_status go_on(struct local_shrink *shrink, struct local_group **out_g
         status = errno == ENOMEM ? WEIR_ERROR_OUT_OF_MEMORY : WEIR_ERROR_SYSTEM;
         set_cause(shrink, whole->base.rank, " cannot listen: %s", strerror(errno));
     } else if (settle(shrink)) {
-        struct lineup left = {.whole = whole,
-                              .label = shrink->params->label,
-                              .token = shrink->token,
-                              .count = shrink->count,
-                              .members = shrink->members};
-        set_own_rank(&left);
-        whole->left_out = left.rank >= left.count;
-        if (whole->left_out || meet_members(shrink, &left, out_group))
+        whole->left_out = !is_listed(shrink, whole->base.rank);
+        if (whole->left_out || meet_members(shrink, out_group))
             return WEIR_OK;
         status = shrink->cause[0] ? status : WEIR_ERROR_OUT_OF_MEMORY;
         set_cause(shrink, whole->base.rank, " has no host memory left");

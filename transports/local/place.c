@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <sodium/randombytes.h>
-#include <sodium/utils.h>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -150,44 +149,32 @@ static bool open_at_path(struct local_place *place, struct local_door *door)
 
 // Rank 0's file.
 
-static bool parse_hex(const char *text, uint8_t *bytes, size_t size)
-{
-    size_t read = 0;
-    return sodium_hex2bin(bytes, size, text, strlen(text), NULL, &read, NULL) == 0 && read == size;
-}
-
 // False if there is no such file yet, or one that this user has not written.
 static bool read_file(struct local_place *place)
 {
-    char machine[33];
-    char secret[65];
-    char host[LOCAL_HOST_SIZE];
-    unsigned number = 0;
-    unsigned port = 0;
-    unsigned long long token = 0;
-    char end = 0;
+    struct local_rendezvous its;
     void *data = NULL;
     size_t size = 0;
-    struct local_machine its;
     place->unread[0] = '\0';
     if (!weir_file_read_private(place->path, FILE_LIMIT, &data, &size, place->unread,
                                 sizeof place->unread))
         return false;
-    // A wrong number is a place at which nothing listens. NOLINTNEXTLINE(cert-err34-c)
-    const int read = sscanf(data, "weir-rendezvous 2 %32[0-9a-f] %u %63s %u %64[0-9a-f] %llx%c",
-                            machine, &number, host, &port, secret, &token, &end);
+    const bool right =
+        size == sizeof its && memcmp(data, LOCAL_RENDEZVOUS, sizeof LOCAL_RENDEZVOUS) == 0;
+    if (right)
+        memcpy(&its, data, sizeof its);
     free(data);
-    if (read != 7 || end != '\n' || port > UINT16_MAX ||
-        !parse_hex(machine, its.id, sizeof its.id) ||
-        !parse_hex(secret, place->secret.key, sizeof place->secret.key))
+    if (!right)
         return false;
+    memcpy(place->secret.key, its.key, sizeof its.key);
     place->secret.is_set = true;
-    place->token = token;
+    place->token = its.token;
     place->socket = (struct local_address){.size = 0};
-    if (local_is_own_machine(&its))
-        place->socket = local_address_at_number(number);
-    if (local_address_parse(host, &place->network))
-        local_address_set_port(&place->network, (uint16_t)port);
+    if (local_is_own_machine(&its.door.machine))
+        place->socket = local_address_at_number(its.door.number);
+    its.door.host[LOCAL_HOST_SIZE - 1] = '\0';
+    if (local_address_parse(its.door.host, &place->network))
+        local_address_set_port(&place->network, (uint16_t)its.door.port);
     return true;
 }
 
@@ -211,21 +198,18 @@ static bool tell_occupied(struct local_place *place)
 // In place of one that is left from a meeting, or where nothing is.
 static bool write_file(struct local_place *place, const struct local_door *door, bool replaces)
 {
-    char text[512];
+    struct local_rendezvous its = {.magic = LOCAL_RENDEZVOUS,
+                                   .door = {.machine = local_machine(),
+                                            .number = door->number,
+                                            .port = door->port},
+                                   .token = place->token};
     char message[512];
-    char machine[33];
-    char secret[65];
-    char host[LOCAL_HOST_SIZE];
-    const struct local_machine own = local_machine();
-    sodium_bin2hex(machine, sizeof machine, own.id, sizeof own.id);
-    sodium_bin2hex(secret, sizeof secret, place->secret.key, sizeof place->secret.key);
-    local_address_text(&place->network, host, sizeof host);
-    snprintf(text, sizeof text, "weir-rendezvous 2 %s %u %s %u %s %llx\n", machine, door->number,
-             host, door->port, secret, (unsigned long long)place->token);
+    memcpy(its.key, place->secret.key, sizeof its.key);
+    local_address_text(&place->network, its.door.host, sizeof its.door.host);
     weir_file_writer *writer =
         weir_file_writer_create_in(AT_FDCWD, place->path, true, message, sizeof message);
     if (writer) {
-        (void)weir_file_writer_append(writer, text, strlen(text));
+        (void)weir_file_writer_append(writer, &its, sizeof its);
         if ((replaces ? weir_file_writer_commit : weir_file_writer_commit_new)(&writer, message,
                                                                                sizeof message))
             return true;

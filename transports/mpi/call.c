@@ -103,6 +103,16 @@ static enum wait await(struct mpi_run *run, struct mpi_request *requests, size_t
     return result;
 }
 
+// Of all ranks, which have come.
+static bool await_all(struct mpi_run *run, struct mpi_request *requests, size_t count)
+{
+    const enum wait result = await(run, requests, count, run->by.deadline_ns);
+    return result == DONE ||
+           (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
+                                                "a rank has begun and has not finished in time: it "
+                                                "is stopped, or cut off"));
+}
+
 // What the ranks that have come to a collective have called.
 struct met {
     const struct weir_head *heads;
@@ -190,13 +200,8 @@ bool mpi_meet(struct mpi_run *run)
         abandon(group, group->requests, group->base.count);
         return false;
     }
-    if (!begin_heads(run, false, MPI_TAG_BEGIN))
-        return false;
-    const enum wait result =
-        await(run, group->requests + 1, group->base.count - 1, run->by.deadline_ns);
-    return result == DONE ||
-           (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                                                "the ranks have not heard rank 0 in time"));
+    return begin_heads(run, false, MPI_TAG_BEGIN) &&
+           await_all(run, group->requests + 1, group->base.count - 1);
 }
 
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error)
@@ -381,11 +386,7 @@ bool mpi_move(struct mpi_run *run, struct mpi_group *group, weir_collective kind
         mpi_collective(kind, group->src, group->dst, size, root, group->comm, request);
     if (error)
         return mpi_fail_in(run, request->function, error);
-    const enum wait result = await(run, request, 1, run->by.deadline_ns);
-    return result == DONE ||
-           (result == LATE && weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                                                "a rank has begun and has not finished in time: it "
-                                                "is stopped, or cut off"));
+    return await_all(run, request, 1);
 }
 
 static bool move(void *user, weir_collective kind, size_t size)
@@ -401,8 +402,6 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
     struct mpi_group *group = state;
     if (group->base.failed)
         return weir_group_report(group, WEIR_ERROR_COMM, NULL);
-    struct weir_transport_part part;
-    const struct weir_transport_call exchange = weir_exchange_of(call, &part);
     struct mpi_run run = mpi_run_begin(group, weir_head_of(call), call->timeout_ns);
     const struct weir_carrier carrier = {
         .user = &run,
@@ -416,8 +415,8 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
         .move = move,
         .given = given,
     };
-    run.call = &exchange;
-    const bool ok = weir_is_numbered(call->kind) ? mpi_meet(&run) && weir_carry(&carrier, &exchange)
+    run.call = call;
+    const bool ok = weir_is_numbered(call->kind) ? mpi_meet(&run) && weir_carry(&carrier, call)
                                                  : exchange_parts(&run);
     return ok ? WEIR_OK : weir_group_report(group, WEIR_ERROR_COMM, NULL);
 }

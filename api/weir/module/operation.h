@@ -122,7 +122,8 @@ struct weir_graph_comm {
     weir_comm *comm;
     uint64_t number;
     uint32_t turn;
-    uint32_t count; // of its COLLECTIVEs
+    uint32_t count;    // of its COLLECTIVEs
+    uint32_t numbered; // of these, in which all ranks take part
 };
 
 // The largest size of an operation in all future versions.

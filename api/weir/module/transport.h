@@ -45,7 +45,7 @@ struct weir_transport_shrink {
     uint64_t timeout_ns;
 };
 
-// One send or receive of an exchange.
+// A SEND, a RECV, or one of an EXCHANGE.
 struct weir_transport_part {
     size_t struct_size; // also the distance between parts
     uint32_t peer;
@@ -64,11 +64,12 @@ struct weir_transport_call {
     enum weir_collective kind;
     enum weir_datatype element;    // of all kinds but EXCHANGE and BARRIER
     enum weir_reduction reduction; // of ALL_REDUCE, REDUCE, REDUCE_SCATTER
-    uint32_t root;   // of REDUCE, BROADCAST, GATHER, SCATTER; of SEND and RECV the peer
-    uint64_t count;  // elements; may be 0
-    const void *src; // NULL if this rank reads nothing
-    void *dst;       // NULL if this rank writes nothing
-    const struct weir_transport_part *parts; // of EXCHANGE
+    uint32_t root;  // of REDUCE, BROADCAST, GATHER, SCATTER; of SEND and RECV the peer
+    uint64_t count; // elements; may be 0
+    const void
+        *src;  // NULL if this rank reads nothing, and for SEND, RECV and EXCHANGE, which have parts
+    void *dst; // NULL if this rank writes nothing, and for these
+    const struct weir_transport_part *parts;
     uint32_t part_count;
     // 1, 2, 3 … in the order of the communicator, the same on all ranks of a right program. SEND, RECV
     // and EXCHANGE do not count, since only some ranks take part: they have the number of the last
@@ -93,11 +94,10 @@ enum weir_transport_fault {
 struct weir_transport_cause {
     size_t struct_size;
     enum weir_transport_fault fault;
-    uint32_t rank;   // at fault, < count; UINT32_MAX: none is known
-    uint64_t number; // of the collective that failed; 0: none
+    uint32_t rank; // at fault, < count; UINT32_MAX: none is known
 };
 
-// Returns part `index` of an exchange.
+// Returns part `index`.
 static inline const struct weir_transport_part *weir_transport_part_at(
     const struct weir_transport_call *call, uint32_t index)
 {

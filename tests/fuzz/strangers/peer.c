@@ -65,24 +65,17 @@ bool round_offer(struct round *round, int data)
 
 static void say_news(struct round *round, int control, uint32_t kind)
 {
-    struct {
-        struct mesh_news news;
-        struct mesh_member members[ROUND_PEERS + 1];
-    } said;
-    memset(&said, 0, sizeof said);
-    said.news.kind = kind;
-    said.news.number = (uint32_t)damage_below(&round->state, ROUND_PEERS + 2);
-    said.news.value = damage_below(&round->state, 4);
-    said.news.step = (uint32_t)damage_below(&round->state, 4);
-    for (uint32_t i = 0; i < ROUND_PEERS + 1; i++)
-        said.members[i].rank = (uint32_t)damage_below(&round->state, ROUND_PEERS + 1);
+    struct mesh_news news;
+    memset(&news, 0, sizeof news);
+    news.kind = kind;
+    news.value = damage_below(&round->state, 4);
+    news.step = (uint32_t)damage_below(&round->state, 4);
+    if (kind == MESH_SETTLED)
+        news.listed[0] = (uint8_t)damage_below(&round->state, 2u << ROUND_PEERS);
     if (round_is_one_of(round, 8))
-        round_damage(round, &said, sizeof said);
-    const bool list = said.news.kind == MESH_SETTLED && !round_is_one_of(round, 8);
-    const size_t members = said.news.number <= ROUND_PEERS + 1 ? said.news.number : 1;
-    const size_t size = sizeof said.news + (list ? members * sizeof said.members[0] : 0);
-    (void)!send(control, &said,
-                round_is_one_of(round, 16) ? damage_below(&round->state, size) : size,
+        round_damage(round, &news, sizeof news);
+    (void)!send(control, &news,
+                round_is_one_of(round, 16) ? damage_below(&round->state, sizeof news) : sizeof news,
                 MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -192,6 +185,7 @@ static weir_status call(struct peer_round *own, struct weir_transport_call *made
     static float dst[64 * ROUND_PEERS];
     static const weir_collective kinds[] = {WEIR_BARRIER, WEIR_ALL_GATHER, WEIR_RECV, WEIR_SEND};
     struct weir_transport_call *calls = made;
+    static struct weir_transport_part part;
     *calls = (struct weir_transport_call){
         .struct_size = sizeof *calls,
         .kind = kinds[damage_below(&own->round.state, sizeof kinds / sizeof *kinds)],
@@ -206,6 +200,16 @@ static weir_status call(struct peer_round *own, struct weir_transport_call *made
         .file = "app.c",
         .line = 1,
     };
+    if (calls->kind == WEIR_SEND || calls->kind == WEIR_RECV) {
+        part = (struct weir_transport_part){.struct_size = sizeof part,
+                                            .peer = calls->root,
+                                            .receive = calls->kind == WEIR_RECV,
+                                            .element = calls->element,
+                                            .count = calls->count,
+                                            .memory = calls->kind == WEIR_RECV ? dst : src};
+        calls->parts = &part;
+        calls->part_count = 1;
+    }
     own->round.head = weir_head_of(calls);
     round_begin(&own->round, attack_call);
     return local_run_call(own->group, calls);
@@ -265,15 +269,13 @@ static void say_told(struct round *round, int control, uint32_t step, uint64_t v
 static bool hear_list(struct peer_round *own, uint32_t rank, struct local_address *out_door,
                       struct mesh_news *out_news)
 {
-    struct mesh_member members[ROUND_PEERS];
     for (int i = 0; i < 8; i++) {
         if (!round_hear(own->control[rank], out_news, sizeof *out_news))
             return false;
         if (out_news->kind == MESH_TELLS)
             *out_door = local_address_at_number((uint32_t)(out_news->value >> 16));
         if (out_news->kind == MESH_SETTLED)
-            return out_news->number == ROUND_PEERS &&
-                   round_hear(own->control[rank], members, sizeof members);
+            return out_news->listed[0] == (1u << ROUND_PEERS) - 1;
     }
     return false;
 }

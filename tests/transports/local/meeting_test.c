@@ -16,7 +16,7 @@
 #include "tests/support/test.h"
 #include "tests/transports/local/places.h"
 #include "tests/transports/local/ranks.h"
-#include "transports/local/socket.h"
+#include "transports/local/meeting.h"
 
 #define SHORT (RANKS_SECOND / 20)
 
@@ -279,37 +279,43 @@ static void leave_socket(const struct place *place)
     local_close(&listener);
 }
 
-static void write_place(const struct place *place, const char *text, mode_t mode)
+// What is in a file.
+struct content {
+    void *data; // NULL: there is none
+    size_t size;
+};
+
+static void write_place(const struct place *place, const void *data, size_t size, mode_t mode)
 {
     char message[512];
-    EXPECT_TRUE(weir_file_write(place_path(place), text, strlen(text), message, sizeof message));
+    EXPECT_TRUE(weir_file_write(place_path(place), data, size, message, sizeof message));
     EXPECT_INT_EQ(chmod(place_path(place), mode), 0);
 }
 
-static char *read_place(const struct place *place)
+static struct content read_place(const struct place *place)
 {
-    void *data = NULL;
-    size_t size = 0;
+    struct content content = {NULL, 0};
     char message[512];
-    return weir_file_read(place_path(place), 4096, &data, &size, message, sizeof message) ? data
-                                                                                          : NULL;
+    (void)weir_file_read(place_path(place), 4096, &content.data, &content.size, message,
+                         sizeof message);
+    return content;
 }
 
 // And its file: that of a rank 0 whose time is over, which is made once.
 static void leave_file(const struct place *place)
 {
-    static char *text;
-    if (!text) {
+    static struct content left;
+    if (!left.data) {
         struct place other = place_open("file:");
         struct joiner joiner = {.failed = NULL};
         rank_start(&joiner, 0, place_setup(other.rendezvous, 2, RANKS_SECOND));
         place_await(&other);
-        text = read_place(&other);
+        left = read_place(&other);
         EXPECT_INT_EQ(rank_await(&joiner), WEIR_ERROR_COMM);
         EXPECT_TRUE(place_close(&other)); // without its file
     }
-    ASSERT_TRUE(text);
-    write_place(place, text, 0600);
+    ASSERT_TRUE(left.data);
+    write_place(place, left.data, left.size, 0600);
 }
 
 static void leave(const struct place *place, const char *kind)
@@ -321,9 +327,9 @@ static void leave(const struct place *place, const char *kind)
 }
 
 // Of an earlier start of the machine, on no network.
-static const char earlier[] =
-    "weir-rendezvous 2 00000000000000000000000000000000 5 127.0.0.1 0 "
-    "0000000000000000000000000000000000000000000000000000000000000000 5\n";
+static const struct local_rendezvous earlier = {.magic = LOCAL_RENDEZVOUS,
+                                                .door = {.host = "127.0.0.1", .number = 5},
+                                                .token = 5};
 
 // At a place where nothing is, and in place of what is left; before rank 0 comes, another one waits in vain.
 WEIR_TEST(Meeting, IsHeldAtEachPlace)
@@ -332,7 +338,7 @@ WEIR_TEST(Meeting, IsHeldAtEachPlace)
         const char *kind = place_kinds[i < 2 * PLACE_KINDS ? i / 2 : 1];
         struct place place = place_open(kind);
         if (i == 2 * PLACE_KINDS)
-            write_place(&place, earlier, 0600);
+            write_place(&place, &earlier, sizeof earlier, 0600);
         else if (i % 2)
             leave(&place, kind);
         const struct rank rank = join_one(1, 3, place.rendezvous, SHORT);
@@ -348,10 +354,9 @@ WEIR_TEST(Meeting, IsHeldAtEachPlace)
 PLACE_TEST(Meeting, LooksAgainAtAFileThatIsLeft, "file:")
 {
     struct joiner joiners[2] = {{.failed = NULL}};
-    write_place(place,
-                "weir-rendezvous 2 00000000000000000000000000000000 5 192.0.2.1 9 "
-                "0000000000000000000000000000000000000000000000000000000000000000 5\n",
-                0600);
+    struct local_rendezvous far = earlier;
+    far.door = (struct local_entry){.host = "192.0.2.1", .number = 5, .port = 9};
+    write_place(place, &far, sizeof far, 0600);
     place_start(place, &joiners[1], 1, 2);
     weir_clock_sleep_ns(SHORT);
     place_start(place, &joiners[0], 0, 2);
@@ -397,31 +402,31 @@ WEIR_TEST(Meeting, TellsTheSecondOfTwoThatComeAtOnce)
 
 static const char notes[] = "my notes\n";
 
-static void expect_text(const struct place *place, const char *expected)
+static void expect_content(const struct place *place, const void *data, size_t size)
 {
-    char *text = read_place(place);
-    EXPECT_STR_EQ(text ? text : "", expected);
-    free(text);
+    struct content content = read_place(place);
+    EXPECT_TRUE(content.size == size && memcmp(content.data, data, size) == 0);
+    free(content.data);
 }
 
 // Something else has come there while rank 0 waited: that stays. A rendezvous is another program's, which has found the
 // same file of an earlier run.
-static void expect_replaced(const char *text, const char *message)
+static void expect_replaced(const void *data, size_t size, const char *message)
 {
     struct place place = place_open("file:");
     struct joiner first = {.failed = NULL};
     rank_start(&first, 0, place_setup(place.rendezvous, 2, RANKS_SECOND));
     place_await(&place);
-    write_place(&place, text, 0600);
+    write_place(&place, data, size, 0600);
     EXPECT_RANK(rank_await(&first), WEIR_ERROR_COMM, first.rank, message);
-    expect_text(&place, text);
+    expect_content(&place, data, size);
     EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, KeepsAFileThatHasComeSince)
 {
-    expect_replaced(notes, "rank 1 has not come");
-    expect_replaced(earlier, "another rank 0 has written ");
+    expect_replaced(notes, sizeof notes, "rank 1 has not come");
+    expect_replaced(&earlier, sizeof earlier, "another rank 0 has written ");
 }
 
 // What is at a place, and what ranks 0 and 1 come to there, each alone. It stays: neither is it believed nor replaced. What
@@ -457,7 +462,7 @@ static void expect_disbelief(size_t row)
 {
     struct place place = place_open(disbelieved[row].kind);
     if (disbelieved[row].text)
-        write_place(&place, disbelieved[row].text, 0600);
+        write_place(&place, disbelieved[row].text, strlen(disbelieved[row].text), 0600);
     else
         leave(&place, disbelieved[row].kind);
     const char *changed = disbelieved[row].is_folder ? place.folder : place_path(&place);
@@ -474,7 +479,7 @@ static void expect_disbelief(size_t row)
     }
     EXPECT_TRUE(place_is_taken(&place));
     if (disbelieved[row].text)
-        expect_text(&place, disbelieved[row].text);
+        expect_content(&place, disbelieved[row].text, strlen(disbelieved[row].text));
     EXPECT_TRUE(place_close(&place));
 }
 

@@ -296,6 +296,32 @@ HOSTS_TEST(MeetAtAFileThatBothSee)
     EXPECT_TRUE(place_close(&place));
 }
 
+// All are told at once, also those that wait for more bytes than come.
+static void gather_oddly(struct rank *rank, struct told *it)
+{
+    static const uint32_t src[LARGE / 64];
+    static uint32_t dst[3 * LARGE / 64];
+    const uint64_t before_ns = weir_clock_now_ns();
+    it->worked = rank_call(rank, call_of(WEIR_ALL_GATHER, WEIR_U32,
+                                         rank->rank == 1 ? 1 : LARGE / 64, src, dst));
+    it->error = rank->error;
+    it->calls = (int)((weir_clock_now_ns() - before_ns) / 1000000);
+}
+
+HOSTS_TEST(TellOfCallsThatDiffer)
+{
+    run(&(struct plan){.secrets = {SECRET, SECRET},
+                       .count = 3,
+                       .hosts = {HERE, THERE, HERE},
+                       .body = gather_oddly});
+    for (uint32_t i = 0; i < 3; i++) {
+        EXPECT_INT_EQ(told[i].joined, WEIR_OK);
+        EXPECT_INT_EQ(told[i].worked, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(told[i].error.message, "rank 1 has called all-gather 1 (app.c:101) with 1");
+        EXPECT_INT_LT(told[i].calls, RANKS_PATIENCE / 1000000 / 2);
+    }
+}
+
 // A rank of the other host is refused by a sentence; rank 0 is told of it at its timeout.
 HOSTS_TEST(NeedTheSameSecret)
 {

@@ -76,14 +76,13 @@ static void read_door(const struct place *place, uint32_t *out_number, uint64_t 
     char message[512];
     void *data = NULL;
     size_t size = 0;
-    unsigned number = 0;
-    unsigned long long token = 0;
+    struct local_rendezvous its = {.token = 0};
     ASSERT_TRUE(weir_file_read(place_path(place), 4096, &data, &size, message, sizeof message));
-    // NOLINTNEXTLINE(cert-err34-c)
-    EXPECT_INT_EQ(sscanf(data, "weir-rendezvous 2 %*s %u %*s %*u %*s %llx", &number, &token), 2);
+    ASSERT_UINT_EQ(size, sizeof its);
+    memcpy(&its, data, sizeof its);
     free(data);
-    *out_number = number;
-    *out_token = token;
+    *out_number = its.door.number;
+    *out_token = its.token;
 }
 
 WEIR_TEST(Strangers, OfAnotherUserAreNotLetIn)
