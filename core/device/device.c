@@ -326,7 +326,7 @@ static void finish_retired(weir_device *device)
     weir_queue *queue;
     while ((queue = weir__device_next_queue(device, NULL))) {
         if (weir__queue_finish(queue) < 0)
-            weir__completion_complete(queue, atomic_load(&queue->seen));
+            weir__completion_complete(queue, atomic_load(&queue->sequence));
         weir__registry_unpin(queue);
         weir__device_reap_all(device);
         sched_yield(); // another thread may be inside a call that has the queue pinned

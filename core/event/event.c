@@ -57,7 +57,7 @@ static weir_status find(struct weir_event event, const char *waiting,
     WEIR_REFUSE_FORK_OF(caller->function, caller->file, caller->line);
     weir_queue *queue = weir__registry_pin(event.queue);
     if (queue &&
-        event.sequence - 1 < atomic_load_explicit(&queue->seen, memory_order_acquire)) { // 0 wraps
+        event.sequence - 1 < atomic_load_explicit(&queue->sequence, memory_order_acquire)) { // 0 wraps
         *out_queue = queue;
         return WEIR_OK;
     }

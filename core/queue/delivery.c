@@ -595,7 +595,7 @@ static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
     if (weir__debugging() && !weir__delivery_await(&queue->delivery, WEIR__ALL_HELD,
                                                    weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS))
-        weir__awaited_tell(queue, atomic_load(&queue->seen),
+        weir__awaited_tell(queue, atomic_load(&queue->sequence),
                            &(struct weir__host_caller){.function =
                                                            "a destroy, close or recover call"});
     weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, WEIR_FOREVER);

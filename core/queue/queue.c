@@ -347,7 +347,7 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event)
 
 weir_status weir__queue_finish(weir_queue *queue)
 {
-    uint64_t sequence = atomic_load(&queue->seen);
+    uint64_t sequence = atomic_load(&queue->sequence);
     const struct weir_link *first = queue->first;
     weir_status status = WEIR_OK;
     if (!queue->foreign || atomic_load(&queue->wrapped))
@@ -473,7 +473,7 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
 // it goes. Then takes the reference of its creation, if it is the last one: the queue cannot be found any more.
 static bool end_queue(weir_queue *queue)
 {
-    const struct weir_event last = {queue->member.object.id, atomic_load(&queue->seen)};
+    const struct weir_event last = {queue->member.object.id, atomic_load(&queue->sequence)};
     const struct weir__host_caller library = {.flags = WEIR_HOST_NOTE_INTERNAL};
     uint_fast32_t references = 1;
     if (!queue->has_ended && last.sequence > 0 && weir__takes_notes(queue->member.device))

@@ -41,8 +41,7 @@ struct weir_queue {
     struct weir_lock submit_lock;  // almost always only one thread uses a queue
     uint64_t last_record;          // number of the last one that was accepted; under the lock
     const struct weir_link *first; // of the chain
-    uint64_t sequence;             // of the last operation submitted; under the lock
-    atomic_uint_fast64_t seen;     // `sequence`, for reading without the lock
+    atomic_uint_fast64_t sequence; // of the last operation submitted; changes under the lock
     struct weir__capture *_Atomic capture;       // that it is part of
     const struct weir__capture_ops *capture_ops; // since its first one
     uint64_t turn;         // of the legacy queue, that this one comes after; under the lock
@@ -142,7 +141,7 @@ static inline bool weir__queue_is_past(const weir_queue *queue, uint64_t sequenc
 // Whether work of the queue is not known to be complete.
 static inline bool weir__queue_is_busy(const weir_queue *queue)
 {
-    return atomic_load(&queue->seen) > atomic_load(&queue->completion.completed);
+    return atomic_load(&queue->sequence) > atomic_load(&queue->completion.completed);
 }
 
 // weir_queue_record() of a queue that may have been destroyed while in use. `*out_event` is zeroed.
@@ -226,8 +225,8 @@ static inline weir_status weir__queue_deliver(weir_queue *queue,
 static inline weir_status weir__queue_submit_locked(weir_queue *queue,
                                                     struct weir_operation *operation)
 {
-    operation->sequence = ++queue->sequence;
-    atomic_store_explicit(&queue->seen, operation->sequence, memory_order_release);
+    operation->sequence = atomic_load_explicit(&queue->sequence, memory_order_relaxed) + 1;
+    atomic_store_explicit(&queue->sequence, operation->sequence, memory_order_release);
     if (weir__is_unusual())
         weir__awaited_note(queue, operation);
     // Without plugins delivery comes next.
