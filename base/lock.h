@@ -113,16 +113,16 @@ static inline void weir_lock_release_another(struct weir_lock *lock)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-// As weir_wait() and weir_wait_until(). The lock keeps its place meanwhile.
-static inline int weir_lock_wait(struct weir_lock *lock, pthread_cond_t *condition)
+// As weir_wait_until(). The lock keeps its place meanwhile.
+static inline int weir_lock_wait_until(struct weir_lock *lock, pthread_cond_t *condition,
+                                       uint64_t deadline_ns)
 {
-    return weir_wait(condition, &lock->mutex);
+    return weir_wait_until(condition, &lock->mutex, deadline_ns);
 }
 
-static inline int weir_lock_wait_until(struct weir_lock *lock, pthread_cond_t *condition,
-                                       const struct timespec *deadline)
+static inline void weir_lock_wait(struct weir_lock *lock, pthread_cond_t *condition)
 {
-    return weir_wait_until(condition, &lock->mutex, deadline);
+    pthread_cond_wait(condition, &lock->mutex);
 }
 
 #endif

@@ -56,8 +56,8 @@ static weir_status find(struct weir_event event, const char *waiting,
     *out_queue = NULL;
     WEIR_REFUSE_FORK_OF(caller->function, caller->file, caller->line);
     weir_queue *queue = weir__registry_pin(event.queue);
-    if (queue &&
-        event.sequence - 1 < atomic_load_explicit(&queue->sequence, memory_order_acquire)) { // 0 wraps
+    if (queue && event.sequence - 1 <
+                     atomic_load_explicit(&queue->sequence, memory_order_acquire)) { // 0 wraps
         *out_queue = queue;
         return WEIR_OK;
     }
@@ -233,15 +233,13 @@ weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count
 {
     WEIR_REFUSE_FORK_AT(file, line);
     WEIR_REQUIRE_AT(file, line, NULL, events || count == 0);
-    uint64_t start = weir_clock_now_ns();
+    const uint64_t deadline_ns = weir_clock_deadline(timeout_ns);
     weir_status first = WEIR_OK;
     struct weir_error cause;
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t passed = timeout_ns == WEIR_FOREVER ? 0 : weir_clock_now_ns() - start;
-        weir_status status =
-            sync_checked("weir_event_sync_all", events[i],
-                         passed < timeout_ns ? timeout_ns - passed : 0, file, line);
+        const weir_status status = sync_checked("weir_event_sync_all", events[i],
+                                                weir_clock_left(deadline_ns), file, line);
         if (status == WEIR_TIMEOUT)
             return status;
         if (status < 0 && first == WEIR_OK) {
@@ -268,13 +266,6 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
 
 // A device: all its queues, and again if host calls ran meanwhile, which may have submitted more to any of them.
 
-static uint64_t left_until(uint64_t deadline_ns)
-{
-    const uint64_t now_ns = weir_clock_now_ns();
-    return deadline_ns == WEIR_FOREVER ? WEIR_FOREVER
-                                       : (now_ns < deadline_ns ? deadline_ns - now_ns : 0);
-}
-
 // A failed queue takes no record of the program's. One of its end comes after its calls that always run, also after those
 // that a plugin holds back; without it the worker at least has dropped or run what is held.
 static weir_status drain_failed(weir_queue *queue, weir_status refusal, uint64_t deadline_ns,
@@ -286,7 +277,7 @@ static weir_status drain_failed(weir_queue *queue, weir_status refusal, uint64_t
     if (!weir__queue_record_end(queue, &end))
         in_time = weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, deadline_ns);
     else if (end.sequence > 0)
-        in_time = weir__event_sync(end, left_until(deadline_ns), caller) != WEIR_TIMEOUT;
+        in_time = weir__event_sync(end, weir_clock_left(deadline_ns), caller) != WEIR_TIMEOUT;
     return in_time ? weir__error_set(&cause) : WEIR_TIMEOUT;
 }
 
@@ -305,7 +296,7 @@ static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const ch
     else if (queue->last_record > 0) // the native queue may be destroyed
         event = (struct weir_event){queue->member.object.id, queue->last_record};
     if (status >= 0 && event.sequence > 0)
-        status = weir__event_sync(event, left_until(deadline_ns), &caller);
+        status = weir__event_sync(event, weir_clock_left(deadline_ns), &caller);
     return status < 0 ? drain_failed(queue, status, deadline_ns, &caller) : status;
 }
 
@@ -315,9 +306,7 @@ weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const 
     struct weir_error first = {.status = WEIR_OK};
     WEIR_ENTER_AT(file, line, device);
     WEIR_REFUSE_HOST_CALL_AT(file, line, NULL, "call it on a thread of the program's");
-    const uint64_t now_ns = weir_clock_now_ns();
-    const uint64_t deadline_ns =
-        timeout_ns < WEIR_FOREVER - now_ns ? now_ns + timeout_ns : WEIR_FOREVER;
+    const uint64_t deadline_ns = weir_clock_deadline(timeout_ns);
     uint_fast64_t ended;
     do {
         weir_status status = WEIR_OK;

@@ -502,11 +502,10 @@ static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
         local_sooner(shrink->deadline_ns, weir_clock_now_ns() + 2 * shrink->patience_ns);
     struct weir_cause cause = {.rank = UINT32_MAX};
     if (join_members(left, shrink->door, deadline_ns, shrink, out_group)) {
-        const uint64_t now_ns = weir_clock_now_ns();
         const struct weir_transport_call barrier = {
             .struct_size = sizeof barrier,
             .kind = WEIR_BARRIER,
-            .timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0,
+            .timeout_ns = weir_clock_left(deadline_ns),
         };
         if (local_run_call(*out_group, &barrier) == WEIR_OK) {
             local_enlist(*out_group);
