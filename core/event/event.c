@@ -108,7 +108,7 @@ static weir_status query(struct weir_event event, const struct weir__host_caller
     if (status < 0)
         return status;
     if (!queue)
-        return weir__completion_status_gone(event);
+        return weir__event_status(NULL, event);
     status = weir__queue_query(queue, event.sequence);
     if (status != WEIR_NOT_READY && weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, event, status, caller);
@@ -151,7 +151,7 @@ weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
     if (status < 0)
         return status;
     if (!queue)
-        return weir__completion_status_gone(event);
+        return weir__event_status(NULL, event);
     const bool was_complete = weir__queue_is_past(queue, event.sequence);
     status = weir__debugging() && !was_complete
                  ? await_told(queue, event.sequence, timeout_ns, caller)
