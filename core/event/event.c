@@ -299,7 +299,7 @@ weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const 
         weir_status status = WEIR_OK;
         ended = atomic_load(&device->calls_ended);
         // The loop continues after a timeout, in order to drop the references.
-        for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));) {
+        for (weir_queue *queue = NULL; (queue = weir__queue_next(device, queue));) {
             if (status != WEIR_TIMEOUT)
                 status = drain_queue(queue, deadline_ns, &caller);
             if (status < 0 && first.status == WEIR_OK)

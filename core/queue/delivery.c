@@ -250,14 +250,10 @@ static void tell_left(weir_queue *queue)
         weir__log(WEIR_LOG_WARNING, "core", text);
 }
 
-// The references are kept, so that nothing is finalized now.
 static void tell_all_left(void)
 {
-    uint32_t index = 0;
-    weir_queue *queue;
-    if (!weir__is_forked())
-        while ((queue = weir__registry_next(&index)))
-            tell_left(queue);
+    for (weir_queue *queue = NULL; !weir__is_forked() && (queue = weir__queue_next(NULL, queue));)
+        tell_left(queue);
 }
 
 static void watch_exit(void)

@@ -141,7 +141,7 @@ static void order_legacy(weir_queue *legacy)
         const bool failed = has_failed(legacy);
         if (!failed)
             atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
-        for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+        for (weir_queue *queue = NULL; (queue = weir__queue_next(device, queue));)
             if (queue != legacy)
                 wait_for_new_work(legacy, queue);
         weir_lock_take(&legacy->submit_lock);
@@ -247,7 +247,7 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
 void weir__owned_queues_close(weir_device *device)
 {
     struct weir__legacy *order = &device->legacy;
-    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+    for (weir_queue *queue = NULL; (queue = weir__queue_next(device, queue));)
         if (takes(queue))
             weir__queue_retire(queue, false);
     if (device->has_thread_key)

@@ -101,12 +101,17 @@ void weir__registry_unpin(weir_queue *queue)
                                   memory_order_release);
 }
 
-weir_queue *weir__registry_next(uint32_t *index)
+weir_queue *weir__queue_next(const weir_device *device, weir_queue *queue)
 {
-    weir_queue *queue = NULL;
-    while (!queue && *index < atomic_load(&used_count)) {
-        const uint64_t id = atomic_load(&slots[(*index)++].id);
+    uint32_t index = queue ? (uint32_t)(queue->member.object.id % SLOTS) + 1 : 0;
+    weir__registry_unpin(queue);
+    for (queue = NULL; !queue && index < atomic_load(&used_count); index++) {
+        const uint64_t id = atomic_load(&slots[index].id);
         queue = id ? weir__registry_pin(id) : NULL;
+        if (queue && device && queue->member.device != device) {
+            weir__registry_unpin(queue);
+            queue = NULL;
+        }
     }
     return queue;
 }
@@ -410,17 +415,9 @@ static bool may_use(const weir_queue *queue, const weir_device *device)
     return own == device || (own->runtime == device->runtime && atomic_load(&device->has_peers));
 }
 
-weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue)
-{
-    uint32_t index = queue ? (uint32_t)(queue->member.object.id % SLOTS) + 1 : 0;
-    weir__registry_unpin(queue);
-    while ((queue = weir__registry_next(&index)) && queue->member.device != device)
-        weir__registry_unpin(queue);
-    return queue;
-}
-
 // Adds the end of the queue to the frontier, which has room for so many, if the queue may be busy: the user's own work on
-// the native queue of a wrapped queue is not known. False: no memory, or the record was refused.
+// the native queue of a wrapped queue is not known. False: no memory, no
+// room since there are more queues by now, or the record was refused.
 static bool add_end(struct weir__member *member, weir_queue *queue, uint32_t room)
 {
     struct weir_event end;
@@ -428,7 +425,7 @@ static bool add_end(struct weir__member *member, weir_queue *queue, uint32_t roo
         return true;
     if (!member->frontier)
         member->frontier = weir__allocate(room * sizeof *member->frontier);
-    if (!member->frontier || !weir__queue_record_end(queue, &end))
+    if (!member->frontier || member->frontier_count == room || !weir__queue_record_end(queue, &end))
         return false;
     if (end.sequence)
         member->frontier[member->frontier_count++] = end;
@@ -454,7 +451,6 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
 {
     const uint32_t room = atomic_load(&used_count);
     bool recorded = true;
-    uint32_t index = 0;
 
     weir__release(member->frontier);
     member->frontier = NULL;
@@ -462,10 +458,9 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
     if (wanted == WEIR__FRONTIER_ITSELF)
         return !weir__queue_is_busy((weir_queue *)(void *)member) ||
                add_end(member, (weir_queue *)(void *)member, 1);
-    for (weir_queue *queue; recorded && (queue = weir__registry_next(&index));
-         weir__registry_unpin(queue))
-        if (may_use(queue, member->device)) // there is no room for one in a slot that came since
-            recorded = index <= room && add_end(member, queue, room);
+    for (weir_queue *queue = NULL; (queue = weir__queue_next(NULL, queue));)
+        if (recorded && may_use(queue, member->device))
+            recorded = add_end(member, queue, room);
     return recorded;
 }
 

@@ -267,18 +267,14 @@ void weir__device_reap(weir_device *device);
 // The same, but checks every object.
 void weir__device_reap_all(weir_device *device);
 
-// The next queue of the device, with a reference taken, or NULL; drops the reference on
-// `queue`. NULL starts.
-weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue);
-
 // References on queues, which are found by the ids of events.
 
 // Takes a reference to the queue with this id; NULL if it was destroyed.
 weir_queue *weir__registry_pin(uint64_t id);
 
-// The first queue that exists in slot `*index` or after it, with a reference, and the slot after its own in
-// `*index`; NULL: none.
-weir_queue *weir__registry_next(uint32_t *index);
+// The next queue of the device, or with NULL of all, with a reference taken, or NULL; drops the reference on
+// `queue`. NULL starts.
+weir_queue *weir__queue_next(const weir_device *device, weir_queue *queue);
 
 // Whether a queue has had this id: distinguishes an uninitialised event from one of a destroyed
 // queue.
