@@ -7,19 +7,11 @@
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
-// Creates a queue that does not keep its device from closing.
 static weir_status create_owned(weir_device *device, const char *label,
                                 enum weir__queue_owner owner, weir_queue **out_queue)
 {
     struct weir_queue_setup setup = {.struct_size = sizeof setup, .timing = device->default_timing};
-    weir_status status = weir__queue_open(device, label, &setup, out_queue);
-    if (status < 0)
-        return status;
-    weir_lock_take(&device->lock);
-    (*out_queue)->member.internal = true;
-    weir_lock_release(&device->lock);
-    (*out_queue)->owner = owner;
-    return WEIR_OK;
+    return weir__queue_open(device, label, owner, &setup, out_queue);
 }
 
 // A device has a key, whose value for a thread is the id of the thread's queue, and whose destructor runs at

@@ -143,14 +143,16 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
     return WEIR_OK;
 }
 
-weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
-                             weir_queue **out_queue)
+weir_status weir__queue_open(weir_device *device, const char *label, enum weir__queue_owner owner,
+                             struct weir_queue_setup *setup, weir_queue **out_queue)
 {
     weir_status status;
     weir__device_reap(device);
     weir_queue *queue = weir__member_allocate(device, &weir__queue_class, sizeof *queue, label);
     if (!queue)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a queue");
+    queue->member.internal = owner != WEIR__OWNED_BY_USER;
+    queue->owner = owner;
     queue->first = device->first;
     queue->timing = setup->timing;
     queue->foreign = setup->native != NULL;
@@ -206,7 +208,7 @@ weir_status weir_queue_create_at(weir_device *device, const struct weir_queue_pa
     struct weir_queue_setup setup = {.struct_size = sizeof setup,
                                      .priority = params->priority,
                                      .timing = params->timing};
-    status = weir__queue_open(device, params->label, &setup, out_queue);
+    status = weir__queue_open(device, params->label, WEIR__OWNED_BY_USER, &setup, out_queue);
     WEIR_RETURN_CREATED(file, line, out_queue, status);
 }
 

@@ -61,9 +61,10 @@ struct weir_queue {
     struct weir__history *history; // in debug mode; under the delivery's lock
 };
 
-// Creates a queue of checked parameters. `setup->times` is filled in.
-weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
-                             weir_queue **out_queue);
+// Creates a queue of checked parameters. `setup->times` is filled in. One that is not the user's does not keep its device
+// from closing.
+weir_status weir__queue_open(weir_device *device, const char *label, enum weir__queue_owner owner,
+                             struct weir_queue_setup *setup, weir_queue **out_queue);
 
 extern const struct weir__class weir__queue_class;
 
