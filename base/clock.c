@@ -12,6 +12,18 @@ uint64_t weir_clock_now_ns(void)
     return (uint64_t)time.tv_sec * NS_PER_SECOND + (uint64_t)time.tv_nsec;
 }
 
+uint64_t weir_clock_deadline(uint64_t timeout_ns)
+{
+    const uint64_t now_ns = weir_clock_now_ns();
+    return timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns : UINT64_MAX;
+}
+
+uint64_t weir_clock_left(uint64_t deadline_ns)
+{
+    const uint64_t now_ns = deadline_ns == UINT64_MAX ? 0 : weir_clock_now_ns();
+    return now_ns < deadline_ns ? deadline_ns - now_ns : 0;
+}
+
 struct timespec weir_clock_timespec(uint64_t time_ns)
 {
     return (struct timespec){.tv_sec = (time_t)(time_ns / NS_PER_SECOND),

@@ -101,28 +101,16 @@ static inline void weir_lock_release(struct weir_lock *lock)
     weir_lock_order_leave(lock->kind);
 }
 
-// One more lock of a kind of which the thread holds one: the caller takes locks of that kind in one order
-// of its own, and releases this one before the first.
-static inline void weir_lock_take_another(struct weir_lock *lock)
-{
-    pthread_mutex_lock(&lock->mutex);
-}
-
-static inline void weir_lock_release_another(struct weir_lock *lock)
-{
-    pthread_mutex_unlock(&lock->mutex);
-}
-
-// As weir_wait() and weir_wait_until(). The lock keeps its place meanwhile.
-static inline int weir_lock_wait(struct weir_lock *lock, pthread_cond_t *condition)
-{
-    return weir_wait(condition, &lock->mutex);
-}
-
+// As weir_wait_until(). The lock keeps its place meanwhile.
 static inline int weir_lock_wait_until(struct weir_lock *lock, pthread_cond_t *condition,
-                                       const struct timespec *deadline)
+                                       uint64_t deadline_ns)
 {
-    return weir_wait_until(condition, &lock->mutex, deadline);
+    return weir_wait_until(condition, &lock->mutex, deadline_ns);
+}
+
+static inline void weir_lock_wait(struct weir_lock *lock, pthread_cond_t *condition)
+{
+    pthread_cond_wait(condition, &lock->mutex);
 }
 
 #endif

@@ -40,10 +40,9 @@ static int wait_for(const struct question *question, uint64_t deadline_ns)
     const struct gaicb *const requests[] = {&question->request};
     for (;;) {
         const int error = gai_error((struct gaicb *)(uintptr_t)&question->request);
-        const uint64_t now_ns = weir_clock_now_ns();
-        if (error != EAI_INPROGRESS || now_ns >= deadline_ns)
+        const uint64_t left_ns = weir_clock_left(deadline_ns);
+        if (error != EAI_INPROGRESS || left_ns == 0)
             return error;
-        const uint64_t left_ns = deadline_ns - now_ns;
         const struct timespec wait = weir_clock_timespec(left_ns < NS_PER_S ? left_ns : NS_PER_S);
         (void)gai_suspend(requests, 1, &wait);
     }

@@ -3,7 +3,10 @@
 #define WEIR_BASE_WAIT_H
 
 #include <pthread.h>
+#include <stdint.h>
 #include <time.h>
+
+#include "base/clock.h"
 
 // A condition whose waits have deadlines of weir_clock_now_ns().
 static inline void weir_condition_init(pthread_cond_t *condition)
@@ -15,17 +18,13 @@ static inline void weir_condition_init(pthread_cond_t *condition)
     pthread_condattr_destroy(&attributes);
 }
 
-// As pthread_cond_wait() and pthread_cond_timedwait(); without a deadline with NULL.
+// As pthread_cond_timedwait(), or with UINT64_MAX as pthread_cond_wait().
 static inline int weir_wait_until(pthread_cond_t *condition, pthread_mutex_t *mutex,
-                                  const struct timespec *deadline)
+                                  uint64_t deadline_ns)
 {
-    return deadline ? pthread_cond_timedwait(condition, mutex, deadline)
-                    : pthread_cond_wait(condition, mutex);
-}
-
-static inline int weir_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
-{
-    return weir_wait_until(condition, mutex, NULL);
+    const struct timespec deadline = weir_clock_timespec(deadline_ns);
+    return deadline_ns < UINT64_MAX ? pthread_cond_timedwait(condition, mutex, &deadline)
+                                    : pthread_cond_wait(condition, mutex);
 }
 
 #endif

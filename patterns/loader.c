@@ -137,7 +137,7 @@ static weir_status copy_or_recover(weir_loader *loader, struct weir__entry *entr
 static struct weir__room *take_room(weir_loader *loader)
 {
     while (TAILQ_EMPTY(&loader->free) && !loader->stopping)
-        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, WEIR_FOREVER);
     if (loader->stopping)
         return NULL;
     struct weir__room *room = TAILQ_FIRST(&loader->free);
@@ -171,7 +171,7 @@ static bool load_next(weir_loader *loader)
 {
     struct weir__entry *entry = &loader->entries[loader->loading % loader->params.slot_count];
     while (!loader->stopping && entry->state != WEIR__ENTRY_NONE)
-        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, WEIR_FOREVER);
     if (loader->stopping)
         return false;
     weir__pattern_lock_release(&loader->lock);
@@ -346,7 +346,7 @@ static weir_status wait_for_next(weir_loader *loader, struct weir__entry **out_e
                 "weir_loader_next: all %" PRIu32 " slots are held", loader->params.slot_count);
         if (since_ns == 0)
             since_ns = weir_clock_now_ns();
-        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_next, NULL);
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_next, WEIR_FOREVER);
     }
     if (since_ns > 0) {
         loader->figures.waits++;

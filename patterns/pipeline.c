@@ -189,7 +189,7 @@ static void wait_blocked(weir_pipeline *const *pipelines, uint32_t count)
     struct weir__pipeline_line *line = pipelines[0]->line;
     for (uint32_t i = 0; i < count; i++)
         pipelines[i]->blocked++;
-    (void)weir__pattern_lock_wait(&line->lock, &line->moved, NULL);
+    (void)weir__pattern_lock_wait(&line->lock, &line->moved, WEIR_FOREVER);
     for (uint32_t i = 0; i < count; i++)
         pipelines[i]->blocked--;
 }
@@ -249,15 +249,12 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
     TRY(weir__pipeline_check_caller(pipeline, "weir_pipeline_drain",
                                     "drain from a thread of the program's"));
 
-    const uint64_t now = weir_clock_now_ns();
-    const bool limited = timeout_ns != WEIR_FOREVER && timeout_ns <= INT64_MAX - now;
-    const struct timespec deadline = weir_clock_timespec(limited ? now + timeout_ns : 0);
+    const uint64_t deadline_ns = weir_clock_deadline(timeout_ns);
     int error = 0;
     weir__pattern_lock_take(&pipeline->line->lock);
     uint64_t target = pipeline->tail;
     while (pipeline->head < target && error != ETIMEDOUT)
-        error = weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->line->moved,
-                                        limited ? &deadline : NULL);
+        error = weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->line->moved, deadline_ns);
     const bool drained = pipeline->head >= target;
     weir__pattern_lock_release(&pipeline->line->lock);
     return drained ? WEIR_OK : WEIR_TIMEOUT;
@@ -281,12 +278,12 @@ weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
 
 weir_status weir_pipeline_group_drain(weir_pipeline_group *group, uint64_t timeout_ns)
 {
-    const uint64_t began_ns = weir_clock_now_ns();
+    const uint64_t deadline_ns = weir_clock_deadline(timeout_ns);
     struct weir__pattern_first first = {.status = WEIR_OK};
 
     for (uint32_t i = 0; group && i < group->count; i++)
-        weir__pattern_note(&first, weir_pipeline_drain(group->members[i],
-                                                       weir__pattern_left(timeout_ns, began_ns)));
+        weir__pattern_note(&first,
+                           weir_pipeline_drain(group->members[i], weir_clock_left(deadline_ns)));
     return weir__pattern_first(&first);
 }
 

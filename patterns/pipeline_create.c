@@ -519,7 +519,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     WEIR_IGNORE(weir_pipeline_cancel(ending));
     weir__pattern_lock_take(&ending->line->lock);
     while (ending->head < ending->tail || ending->blocked > 0)
-        (void)weir__pattern_lock_wait(&ending->line->lock, &ending->line->moved, NULL);
+        (void)weir__pattern_lock_wait(&ending->line->lock, &ending->line->moved, WEIR_FOREVER);
     weir__pattern_lock_release(&ending->line->lock);
     stop_threads(ending);
     // Work after a failure may still be running although its frame was delivered, and

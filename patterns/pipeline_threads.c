@@ -172,7 +172,7 @@ static bool wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed)
         else if (pipeline->waiting > 0 && slot_free)
             return true;
         else
-            (void)weir__pattern_lock_wait(&pipeline->line->lock, changed, NULL);
+            (void)weir__pattern_lock_wait(&pipeline->line->lock, changed, WEIR_FOREVER);
     }
     return false;
 }
@@ -379,7 +379,7 @@ static struct weir__record *wait_for_prepared(weir_pipeline *pipeline)
     struct weir__record *record = NULL;
     while (!pipeline->stopping && !(record = find_prepared(pipeline))) {
         if (pipeline->params.prepare_threads > 0)
-            (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->to_start, NULL);
+            (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->to_start, WEIR_FOREVER);
         else if (wait_for_slot(pipeline, &pipeline->to_start))
             prepare_oldest(pipeline);
     }
@@ -514,7 +514,7 @@ static void deliver_head(weir_pipeline *pipeline)
             pipeline->must_recover = true;
     }
     while (pipeline->line->head != record->number)
-        (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->line->moved, NULL);
+        (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->line->moved, WEIR_FOREVER);
     uint64_t now_ns = weir_clock_now_ns();
     void *frame = record->frame;
     struct {
@@ -544,7 +544,7 @@ static bool wait_for_head(weir_pipeline *pipeline)
         if (pipeline->head < pipeline->tail &&
             (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED))
             return true;
-        (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->to_deliver, NULL);
+        (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->to_deliver, WEIR_FOREVER);
     }
     return false;
 }

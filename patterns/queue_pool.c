@@ -142,7 +142,7 @@ weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
 
 weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
 {
-    const uint64_t since_ns = weir_clock_now_ns();
+    const uint64_t deadline_ns = weir_clock_deadline(timeout_ns);
     struct weir__pattern_first first = {.status = WEIR_OK};
 
     if (!pool)
@@ -150,8 +150,8 @@ weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         struct class *class = &pool->classes[i];
         for (uint32_t q = 0; q < class->count; q++)
-            weir__pattern_note(&first, weir_queue_sync(class->queues[q],
-                                                       weir__pattern_left(timeout_ns, since_ns)));
+            weir__pattern_note(&first,
+                               weir_queue_sync(class->queues[q], weir_clock_left(deadline_ns)));
     }
     return weir__pattern_first(&first);
 }

@@ -101,15 +101,6 @@ weir_status weir__pattern_queue(weir_device *device, int32_t priority, bool timi
                                 struct weir__place place, weir_queue **out_queue,
                                 const char *format, ...) WEIR_PRINTF(6, 7);
 
-// The time left of a timeout that began at `since_ns`.
-static inline uint64_t weir__pattern_left(uint64_t timeout_ns, uint64_t since_ns)
-{
-    const uint64_t passed = weir_clock_now_ns() - since_ns;
-    if (timeout_ns == WEIR_FOREVER)
-        return WEIR_FOREVER;
-    return passed < timeout_ns ? timeout_ns - passed : 0;
-}
-
 // A pattern's lock. What its threads hand over under it is in order for the plugin check too, which sees
 // the program's locks only.
 struct weir__pattern_lock {
@@ -142,14 +133,13 @@ static inline void weir__pattern_lock_release(struct weir__pattern_lock *lock)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-// As weir_wait_until(): without a deadline with NULL.
+// As weir_wait_until().
 static inline int weir__pattern_lock_wait(struct weir__pattern_lock *lock,
-                                          pthread_cond_t *condition,
-                                          const struct timespec *deadline)
+                                          pthread_cond_t *condition, uint64_t deadline_ns)
 {
     if (lock->checked)
         weir_check_release(lock->checked, lock);
-    const int error = weir_wait_until(condition, &lock->mutex, deadline);
+    const int error = weir_wait_until(condition, &lock->mutex, deadline_ns);
     if (lock->checked)
         weir_check_acquire(lock->checked, lock);
     return error;

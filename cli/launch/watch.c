@@ -483,9 +483,7 @@ static void look_at_output(struct launch *launch)
 static void turn(struct launch *launch)
 {
     const bool kills = launch->stopping && launch->running && launch->kill_ns != UINT64_MAX;
-    const uint64_t now_ns = weir_clock_now_ns();
-    const struct timespec until =
-        weir_clock_timespec(launch->kill_ns > now_ns ? launch->kill_ns - now_ns : 0);
+    const struct timespec until = weir_clock_timespec(weir_clock_left(launch->kill_ns));
     siginfo_t about = {.si_pid = 0};
     const int number = kills ? sigtimedwait(&launch->signals, &about, &until)
                              : sigwaitinfo(&launch->signals, &about);

@@ -191,12 +191,12 @@ weir_device *weir_comm_device(const weir_comm *comm)
 
 static weir_status await_running(weir_comm *comm)
 {
-    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + CALL_ENDS_NS);
+    const uint64_t deadline_ns = weir_clock_deadline(CALL_ENDS_NS);
     int error = 0;
     weir_lock_take(&comm->lock);
     comm->waiting++;
     while (comm->running && error == 0)
-        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
+        error = weir_lock_wait_until(&comm->lock, &comm->changed, deadline_ns);
     comm->waiting--;
     const bool running = comm->running;
     weir_lock_release(&comm->lock);

@@ -379,11 +379,11 @@ static weir_status ask(struct weir__pulse *pulse, struct weir_comm_progress *out
 static bool may_go_on_after(const struct weir__pulse *pulse, uint64_t time_ns, bool aborted)
 {
     weir_comm *comm = pulse->comm;
-    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + time_ns);
+    const uint64_t deadline_ns = weir_clock_deadline(time_ns);
     int error = 0;
     weir_lock_take(&comm->lock);
     while (!pulse->stop && (aborted || !comm->failed) && error == 0)
-        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
+        error = weir_lock_wait_until(&comm->lock, &comm->changed, deadline_ns);
     const bool may = !pulse->stop && (aborted || !comm->failed);
     weir_lock_release(&comm->lock);
     return may;
@@ -692,13 +692,13 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
 static void stop(struct weir__pulse *pulse)
 {
     weir_comm *comm = pulse->comm;
-    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + 1000 * MILLISECOND);
+    const uint64_t deadline_ns = weir_clock_deadline(1000 * MILLISECOND);
     int error = 0;
     weir_lock_take(&comm->lock);
     pulse->stop = true;
     pthread_cond_broadcast(&comm->changed);
     while (!pulse->ended && error == 0)
-        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
+        error = weir_lock_wait_until(&comm->lock, &comm->changed, deadline_ns);
     const bool ended = pulse->ended;
     weir_lock_release(&comm->lock);
     if (!ended)

@@ -324,9 +324,9 @@ weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_
 static void finish_retired(weir_device *device)
 {
     weir_queue *queue;
-    while ((queue = weir__device_next_queue(device, NULL))) {
+    while ((queue = weir__queue_next(device, NULL))) {
         if (weir__queue_finish(queue) < 0)
-            weir__completion_complete(queue, atomic_load(&queue->seen));
+            weir__completion_complete(queue, atomic_load(&queue->sequence));
         weir__registry_unpin(queue);
         weir__device_reap_all(device);
         sched_yield(); // another thread may be inside a call that has the queue pinned

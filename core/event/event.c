@@ -56,8 +56,8 @@ static weir_status find(struct weir_event event, const char *waiting,
     *out_queue = NULL;
     WEIR_REFUSE_FORK_OF(caller->function, caller->file, caller->line);
     weir_queue *queue = weir__registry_pin(event.queue);
-    if (queue &&
-        event.sequence - 1 < atomic_load_explicit(&queue->seen, memory_order_acquire)) { // 0 wraps
+    if (queue && event.sequence - 1 <
+                     atomic_load_explicit(&queue->sequence, memory_order_acquire)) { // 0 wraps
         *out_queue = queue;
         return WEIR_OK;
     }
@@ -108,7 +108,7 @@ static weir_status query(struct weir_event event, const struct weir__host_caller
     if (status < 0)
         return status;
     if (!queue)
-        return weir__completion_status_gone(event);
+        return weir__event_status(NULL, event);
     status = weir__queue_query(queue, event.sequence);
     if (status != WEIR_NOT_READY && weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, event, status, caller);
@@ -151,7 +151,7 @@ weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
     if (status < 0)
         return status;
     if (!queue)
-        return weir__completion_status_gone(event);
+        return weir__event_status(NULL, event);
     const bool was_complete = weir__queue_is_past(queue, event.sequence);
     status = weir__debugging() && !was_complete
                  ? await_told(queue, event.sequence, timeout_ns, caller)
@@ -184,13 +184,13 @@ weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, con
     return sync_checked("weir_event_sync", event, timeout_ns, file, line);
 }
 
-// No driver waits for any of several events, so this polls: at once, then with
-// pauses that grow to 200 µs.
+// No driver waits for any of several events, so this polls.
 static weir_status await_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
                              const struct weir__host_caller *caller, size_t *out_index)
 {
-    const uint64_t start = weir_clock_now_ns();
-    for (uint64_t pause = 1000;; pause = pause < 200000 ? 2 * pause : pause) {
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    do {
         for (size_t i = 0; i < count; i++) {
             const weir_status status = query(events[i], caller);
             if (status == WEIR_NOT_READY)
@@ -198,11 +198,8 @@ static weir_status await_any(const struct weir_event *events, size_t count, uint
             *out_index = i;
             return status;
         }
-        uint64_t passed = weir_clock_now_ns() - start;
-        if (passed >= timeout_ns)
-            return WEIR_TIMEOUT;
-        weir_clock_sleep_ns(pause < timeout_ns - passed ? pause : timeout_ns - passed);
-    }
+    } while (weir_clock_pause(start_ns, timeout_ns, &pause_ns));
+    return WEIR_TIMEOUT;
 }
 
 weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count,
@@ -233,15 +230,13 @@ weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count
 {
     WEIR_REFUSE_FORK_AT(file, line);
     WEIR_REQUIRE_AT(file, line, NULL, events || count == 0);
-    uint64_t start = weir_clock_now_ns();
+    const uint64_t deadline_ns = weir_clock_deadline(timeout_ns);
     weir_status first = WEIR_OK;
     struct weir_error cause;
 
     for (size_t i = 0; i < count; i++) {
-        uint64_t passed = timeout_ns == WEIR_FOREVER ? 0 : weir_clock_now_ns() - start;
-        weir_status status =
-            sync_checked("weir_event_sync_all", events[i],
-                         passed < timeout_ns ? timeout_ns - passed : 0, file, line);
+        const weir_status status = sync_checked("weir_event_sync_all", events[i],
+                                                weir_clock_left(deadline_ns), file, line);
         if (status == WEIR_TIMEOUT)
             return status;
         if (status < 0 && first == WEIR_OK) {
@@ -268,64 +263,45 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
 
 // A device: all its queues, and again if host calls ran meanwhile, which may have submitted more to any of them.
 
-static uint64_t left_until(uint64_t deadline_ns)
+// Waits for the end of a queue, also of one that was destroyed while in use, and of a failed one: after its calls that
+// always run, also those that a plugin holds back. Without a record the worker at least has dropped or run what is held.
+static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns,
+                               const struct weir__host_caller *caller)
 {
-    const uint64_t now_ns = weir_clock_now_ns();
-    return deadline_ns == WEIR_FOREVER ? WEIR_FOREVER
-                                       : (now_ns < deadline_ns ? deadline_ns - now_ns : 0);
-}
-
-// A failed queue takes no record of the program's. One of its end comes after its calls that always run, also after those
-// that a plugin holds back; without it the worker at least has dropped or run what is held.
-static weir_status drain_failed(weir_queue *queue, weir_status refusal, uint64_t deadline_ns,
-                                const struct weir__host_caller *caller)
-{
-    const struct weir_error cause = weir__error_of(refusal);
     struct weir_event end;
     bool in_time = true;
-    if (!weir__queue_record_end(queue, &end))
-        in_time = weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, deadline_ns);
-    else if (end.sequence > 0)
-        in_time = weir__event_sync(end, left_until(deadline_ns), caller) != WEIR_TIMEOUT;
-    return in_time ? weir__error_set(&cause) : WEIR_TIMEOUT;
-}
-
-// Waits for the end of a queue, also of one that was destroyed while in use.
-static weir_status drain_queue(weir_queue *queue, uint64_t deadline_ns, const char *file, int line)
-{
-    const struct weir__host_caller caller = {file, line, 0, "weir_device_sync"};
-    struct weir_event event = {0};
     if (weir__is_capturing(queue))
-        return weir__queue_refuse_capturing(queue, file, line,
+        return weir__queue_refuse_capturing(queue, caller->file, caller->line,
                                             "weir_device_sync has nothing to wait for",
                                             "end or cancel the capture first");
-    weir_status status = WEIR_OK;
-    if (!queue->foreign || atomic_load(&queue->wrapped))
-        status = weir__queue_record(queue, &event, file, line);
-    else if (queue->last_record > 0) // the native queue may be destroyed
-        event = (struct weir_event){queue->member.object.id, queue->last_record};
-    if (status >= 0 && event.sequence > 0)
-        status = weir__event_sync(event, left_until(deadline_ns), &caller);
-    return status < 0 ? drain_failed(queue, status, deadline_ns, &caller) : status;
+    weir_lock_take(&queue->submit_lock);
+    const bool recorded = weir__queue_record_end_locked(queue, &end);
+    weir_lock_release(&queue->submit_lock);
+    if (!recorded)
+        in_time = weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, deadline_ns);
+    else if (end.sequence > 0)
+        in_time = weir__event_sync(end, weir_clock_left(deadline_ns), caller) != WEIR_TIMEOUT;
+    if (!in_time)
+        return WEIR_TIMEOUT;
+    return atomic_load(&queue->completion.failed) ? weir__completion_refuse(queue) : WEIR_OK;
 }
 
 weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const char *file,
                                 int line)
 {
     struct weir_error first = {.status = WEIR_OK};
+    const struct weir__host_caller caller = {file, line, 0, "weir_device_sync"};
     WEIR_ENTER_AT(file, line, device);
     WEIR_REFUSE_HOST_CALL_AT(file, line, NULL, "call it on a thread of the program's");
-    const uint64_t now_ns = weir_clock_now_ns();
-    const uint64_t deadline_ns =
-        timeout_ns < WEIR_FOREVER - now_ns ? now_ns + timeout_ns : WEIR_FOREVER;
+    const uint64_t deadline_ns = weir_clock_deadline(timeout_ns);
     uint_fast64_t ended;
     do {
         weir_status status = WEIR_OK;
         ended = atomic_load(&device->calls_ended);
         // The loop continues after a timeout, in order to drop the references.
-        for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));) {
+        for (weir_queue *queue = NULL; (queue = weir__queue_next(device, queue));) {
             if (status != WEIR_TIMEOUT)
-                status = drain_queue(queue, deadline_ns, file, line);
+                status = drain_queue(queue, deadline_ns, &caller);
             if (status < 0 && first.status == WEIR_OK)
                 first = weir__error_of(status);
         }
@@ -350,7 +326,7 @@ WEIR_COLD static weir_status refuse_untimed(const char *function, const weir_que
 }
 
 static weir_status read_time(struct weir_event event, const struct weir__host_caller *caller,
-                             uint64_t *out_time_ns)
+                             uint64_t *out_time_ns, const weir_device **out_device)
 {
     weir_status status = query(event, caller);
     if (status != WEIR_OK)
@@ -360,6 +336,7 @@ static weir_status read_time(struct weir_event event, const struct weir__host_ca
         return weir__fail_at(caller->file, caller->line, NULL, WEIR_ERROR_EXPIRED,
                              "read times before destroying the queue",
                              "%s: the event's queue is gone", caller->function);
+    *out_device = queue->member.device;
     if (queue->timing)
         status = queue->first->ops->event_time(queue->first, queue, event.sequence, out_time_ns);
     else
@@ -373,30 +350,27 @@ static weir_status read_time(struct weir_event event, const struct weir__host_ca
 weir_status weir_event_time_ns_at(struct weir_event event, uint64_t *out_time_ns, const char *file,
                                   int line)
 {
+    const weir_device *device;
     WEIR_REQUIRE_AT(file, line, NULL, out_time_ns);
     *out_time_ns = 0;
     return read_time(event, &(struct weir__host_caller){file, line, 0, "weir_event_time_ns"},
-                     out_time_ns);
+                     out_time_ns, &device);
 }
 
 weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event end,
                                      int64_t *out_elapsed_ns, const char *file, int line)
 {
     const struct weir__host_caller caller = {file, line, 0, "weir_event_elapsed_ns"};
+    const weir_device *first, *second;
     uint64_t from_ns, to_ns;
     WEIR_REQUIRE_AT(file, line, NULL, out_elapsed_ns);
     *out_elapsed_ns = 0;
-    weir_status status = read_time(begin, &caller, &from_ns);
+    weir_status status = read_time(begin, &caller, &from_ns, &first);
     if (status == WEIR_OK)
-        status = read_time(end, &caller, &to_ns);
+        status = read_time(end, &caller, &to_ns, &second);
     if (status != WEIR_OK)
         return status;
-    weir_queue *first = weir__registry_pin(begin.queue);
-    weir_queue *second = weir__registry_pin(end.queue);
-    const bool is_one = !first || !second || first->member.device == second->member.device;
-    weir__registry_unpin(first);
-    weir__registry_unpin(second);
-    if (!is_one)
+    if (first != second)
         return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
                              "record both on queues of one device",
                              "%s: the events are of two devices, whose times cannot be compared",
@@ -408,11 +382,8 @@ weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event 
 // Descriptors.
 
 // Drivers have no common way to signal a descriptor, so a thread checks the watched events in
-// turn and sleeps in between, 20 µs to 1 ms. It holds a duplicate of each descriptor, so the
+// turn and sleeps in between. It holds a duplicate of each descriptor, so the
 // user may close theirs at any time.
-
-#define PAUSE_MIN_NS UINT64_C(20000)
-#define PAUSE_MAX_NS UINT64_C(1000000)
 
 struct weir__watch {
     struct weir__watch *next;
@@ -472,15 +443,13 @@ static bool take_watches(struct weir__notifier *notifier, struct weir__watch **l
 static void run(void *argument)
 {
     struct weir__watch *list = NULL;
-    uint64_t pause_ns = PAUSE_MIN_NS;
+    uint64_t pause_ns = 0;
 
     while (take_watches(argument, &list)) {
-        if (look(&list)) {
-            pause_ns = PAUSE_MIN_NS;
-        } else {
-            weir_clock_sleep_ns(pause_ns);
-            pause_ns = pause_ns < PAUSE_MAX_NS / 2 ? 2 * pause_ns : PAUSE_MAX_NS;
-        }
+        if (look(&list))
+            pause_ns = 0;
+        else
+            (void)weir_clock_pause(0, WEIR_FOREVER, &pause_ns);
     }
     for (struct weir__watch *watch = list, *next; watch; watch = next) {
         next = watch->next;

@@ -81,7 +81,7 @@ static void release_locks(const struct weir__graph_comms *comms)
         if (i == 0)
             weir_lock_release(&comms->comms[i].comm->submit_lock);
         else
-            weir_lock_release_another(&comms->comms[i].comm->submit_lock);
+            pthread_mutex_unlock(&comms->comms[i].comm->submit_lock.mutex);
 }
 
 // Takes the submit locks of all communicators, and describes the launch; the thread's error if one of
@@ -91,11 +91,12 @@ static weir_status begin_comms(struct weir__graph_comms *comms, struct weir_oper
     weir_status status = WEIR_OK;
     if (comms->count == 0)
         return WEIR_OK;
-    for (uint32_t i = 0; i < comms->count; i++) // in the order of ids
+    // In the order of ids. The check of the order of locks knows of the first.
+    for (uint32_t i = 0; i < comms->count; i++)
         if (i == 0)
             weir_lock_take(&comms->comms[i].comm->submit_lock);
         else
-            weir_lock_take_another(&comms->comms[i].comm->submit_lock);
+            pthread_mutex_lock(&comms->comms[i].comm->submit_lock.mutex);
     for (uint32_t i = 0; i < comms->count && status == WEIR_OK; i++) {
         weir_comm *comm = comms->comms[i].comm;
         status = comm->ops->status(comm); // it may be destroyed, and be kept by the graph

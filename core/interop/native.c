@@ -124,7 +124,7 @@ weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap
     struct weir_queue_setup setup = {.struct_size = sizeof setup,
                                      .timing = params->timing,
                                      .native = params->native};
-    status = weir__queue_open(device, params->label, &setup, out_queue);
+    status = weir__queue_open(device, params->label, WEIR__OWNED_BY_USER, &setup, out_queue);
     WEIR_RETURN_CREATED(file, line, out_queue, status);
 }
 

@@ -238,7 +238,7 @@ static bool shrink(weir_pool *pool, uint64_t bytes)
     struct weir_event end;
     struct blocks idle;
     // Updates what is known of the progress of the device's queues.
-    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(pool->member.device, queue));)
+    for (weir_queue *queue = NULL; (queue = weir__queue_next(pool->member.device, queue));)
         if (weir__queue_record_end(queue, &end) && end.sequence)
             weir__event_is_complete(end);
     weir__error_set(&saved);

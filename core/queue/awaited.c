@@ -67,25 +67,16 @@ static bool find_noted(weir_queue *queue, uint64_t after, uint64_t last, bool re
     return found;
 }
 
-static bool is_complete(weir_queue *queue, uint64_t sequence)
-{
-    const struct weir_link *first = queue->first;
-    return weir__queue_is_past(queue, sequence) ||
-           first->ops->event_query(first, queue, sequence) == WEIR_OK;
-}
-
 // The number up to which the queue is known to be complete. Noted records are asked for.
 static uint64_t completed_of(weir_queue *queue, uint64_t last)
 {
-    uint64_t completed = atomic_load(&queue->completion.completed);
     struct noted noted;
-    for (uint64_t at = completed; find_noted(queue, at, last, true, &noted); at = noted.sequence)
-        if (noted.kind == WEIR_OPERATION_RECORD) {
-            if (!is_complete(queue, noted.sequence))
-                break;
-            completed = noted.sequence;
-        }
-    return completed;
+    uint64_t at = atomic_load(&queue->completion.completed);
+    for (; find_noted(queue, at, last, true, &noted); at = noted.sequence)
+        if (noted.kind == WEIR_OPERATION_RECORD &&
+            weir__queue_query(queue, noted.sequence) == WEIR_NOT_READY)
+            break;
+    return atomic_load(&queue->completion.completed);
 }
 
 // The text, which grows.
@@ -133,7 +124,7 @@ static weir_queue *find_wait(weir_queue *queue, uint64_t sequence, struct weir__
         // Launches have no record that could be asked for.
         const bool ended = out_wait->no_record
                                ? atomic_load(&producer->delivery.delivered) >= reached
-                               : is_complete(producer, reached);
+                               : weir__queue_query(producer, reached) != WEIR_NOT_READY;
         if (!ended)
             return producer;
         weir__registry_unpin(producer);

@@ -196,51 +196,32 @@ void weir__completion_forget(const weir_runtime *runtime)
     weir_lock_release(&lock);
 }
 
-// Copies the cause of the failure that covers the operation; false: none.
-static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *out_cause)
+// Copies the cause of the failure that the event has, whose queue is `producer`, or NULL if that is destroyed; false: none.
+static bool cause_of(const weir_queue *producer, struct weir_event event,
+                     struct weir_error *out_cause)
 {
-    const struct weir__completion *completion = &queue->completion;
-    if (!weir__completion_has_failures(completion))
-        return false;
-
-    weir_lock_take(&lock);
-    const bool found = find_cause(completion->failures, sequence, out_cause);
-    weir_lock_release(&lock);
-    return found;
-}
-
-// The same of an event, whose queue is `producer`, or NULL if that is destroyed.
-static bool cause_of(weir_queue *producer, struct weir_event event, struct weir_error *out_cause)
-{
-    if (producer)
-        return cause_at(producer, event.sequence, out_cause);
-    if (atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
+    if (producer ? !weir__completion_has_failures(&producer->completion)
+                 : atomic_load_explicit(&failure_count, memory_order_acquire) == 0)
         return false;
     weir_lock_take(&lock);
-    const struct weir__failures *failures = all;
-    while (failures && failures->queue != event.queue)
+    const struct weir__failures *failures = producer ? producer->completion.failures : all;
+    while (!producer && failures && failures->queue != event.queue)
         failures = failures->next;
     const bool found = failures && find_cause(failures, event.sequence, out_cause);
     weir_lock_release(&lock);
     return found;
 }
 
-weir_status weir__completion_status(weir_queue *queue, uint64_t sequence)
+weir_status weir__event_status(const weir_queue *producer, struct weir_event event)
 {
     struct weir_error cause;
-    return cause_at(queue, sequence, &cause) ? weir__error_set(&cause) : WEIR_OK;
-}
-
-weir_status weir__completion_status_gone(struct weir_event event)
-{
-    struct weir_error cause;
-    return cause_of(NULL, event, &cause) ? weir__error_set(&cause) : WEIR_OK;
+    return cause_of(producer, event, &cause) ? weir__error_set(&cause) : WEIR_OK;
 }
 
 weir_status weir__completion_refuse(weir_queue *queue)
 {
     struct weir_error cause;
-    if (cause_at(queue, UINT64_MAX, &cause)) {
+    if (cause_of(queue, (struct weir_event){.sequence = UINT64_MAX}, &cause)) {
         if (cause.remedy[0] == '\0')
             snprintf(cause.remedy, sizeof cause.remedy,
                      "weir_queue_recover() lets the queue take work again");

@@ -127,10 +127,14 @@ static inline bool weir__completion_has_failures(const struct weir__completion *
     return atomic_load_explicit(&completion->has_failures, memory_order_acquire);
 }
 
-// The status of an event that is complete: WEIR_OK, or the first cause as the
-// thread's error.
-weir_status weir__completion_status(weir_queue *queue, uint64_t sequence);
-weir_status weir__completion_status_gone(struct weir_event event);
+// The status of an event that is complete, whose queue is `producer`, or NULL if that is destroyed: WEIR_OK, or the
+// first cause as the thread's error.
+weir_status weir__event_status(const weir_queue *producer, struct weir_event event);
+
+static inline weir_status weir__completion_status(const weir_queue *queue, uint64_t sequence)
+{
+    return weir__event_status(queue, (struct weir_event){.sequence = sequence});
+}
 
 // The first cause that makes a failed queue refuse submissions, as the thread's
 // error.

@@ -250,14 +250,10 @@ static void tell_left(weir_queue *queue)
         weir__log(WEIR_LOG_WARNING, "core", text);
 }
 
-// The references are kept, so that nothing is finalized now.
 static void tell_all_left(void)
 {
-    uint32_t index = 0;
-    weir_queue *queue;
-    if (!weir__is_forked())
-        while ((queue = weir__registry_next(&index)))
-            tell_left(queue);
+    for (weir_queue *queue = NULL; !weir__is_forked() && (queue = weir__queue_next(NULL, queue));)
+        tell_left(queue);
 }
 
 static void watch_exit(void)
@@ -267,7 +263,6 @@ static void watch_exit(void)
 
 bool weir__delivery_await(struct weir__delivery *delivery, uint64_t sequence, uint64_t deadline_ns)
 {
-    const struct timespec deadline = weir_clock_timespec(deadline_ns);
     int error = 0;
     bool reached = false;
 
@@ -277,8 +272,7 @@ bool weir__delivery_await(struct weir__delivery *delivery, uint64_t sequence, ui
                                              : atomic_load(&delivery->delivered) >= sequence;
         if (reached || error == ETIMEDOUT)
             break;
-        error = weir_lock_wait_until(&delivery->lock, &delivery->changed,
-                                     deadline_ns == WEIR_FOREVER ? NULL : &deadline);
+        error = weir_lock_wait_until(&delivery->lock, &delivery->changed, deadline_ns);
     }
     weir_lock_release(&delivery->lock);
     return reached;
@@ -585,8 +579,8 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
 static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
 {
     if (weir__debugging() && !weir__delivery_await(&queue->delivery, WEIR__ALL_HELD,
-                                                   weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS))
-        weir__awaited_tell(queue, atomic_load(&queue->seen),
+                                                   weir_clock_deadline(WEIR__AWAITED_TOLD_NS)))
+        weir__awaited_tell(queue, atomic_load(&queue->sequence),
                            &(struct weir__host_caller){.function =
                                                            "a destroy, close or recover call"});
     weir__delivery_await(&queue->delivery, WEIR__ALL_HELD, WEIR_FOREVER);
@@ -607,14 +601,10 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
 
     if (is_delivered(queue, sequence))
         return next->ops->event_wait(next, queue, sequence, timeout_ns);
-    uint64_t now = weir_clock_now_ns();
-    uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
-    if (!weir__delivery_await(&queue->delivery, sequence, deadline))
+    const uint64_t deadline_ns = weir_clock_deadline(timeout_ns);
+    if (!weir__delivery_await(&queue->delivery, sequence, deadline_ns))
         return WEIR_TIMEOUT;
-    if (deadline == WEIR_FOREVER)
-        return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);
-    now = weir_clock_now_ns();
-    return next->ops->event_wait(next, queue, sequence, now < deadline ? deadline - now : 0);
+    return next->ops->event_wait(next, queue, sequence, weir_clock_left(deadline_ns));
 }
 
 // Notes to plugins.

@@ -377,18 +377,6 @@ weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, u
 
 // Calls of users.
 
-struct launch {
-    weir_kernel *kernel; // that of the queue's device
-    struct weir_extent grid;
-    struct weir_extent block;
-    const struct weir_argument *arguments;
-    size_t argument_count;
-    const char *file;
-    int line;
-    uint32_t flags; // of the operation
-    bool counted;   // a count of 0 is on purpose, unlike a grid of 0 blocks
-};
-
 // Hints in debug mode. What a kernel touches is not known, so each hint compares numbers that seldom meet by
 // chance: the launch's work-items, the elements that its parameters point to, and its counts.
 
@@ -399,17 +387,17 @@ enum told {
 };
 
 WEIR_PRINTF(3, 4)
-static void tell(const struct launch *launch, enum told what, const char *format, ...)
+static void tell(const struct weir_operation *launch, enum told what, const char *format, ...)
 {
     char text[384], message[640];
-    if (atomic_fetch_or(&launch->kernel->told, what) & what)
+    if (atomic_fetch_or(&launch->u.launch.kernel->told, what) & what)
         return;
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
     snprintf(message, sizeof message, "launch of '%.80s': %s (%s:%d)",
-             weir__label_or_none(launch->kernel->member.object.label), text,
+             weir__label_or_none(launch->u.launch.kernel->member.object.label), text,
              launch->file ? launch->file : "?", launch->line);
     weir__log(WEIR_LOG_WARNING, "core", message);
 }
@@ -421,14 +409,15 @@ static double product(struct weir_extent extent)
 
 // With as many work-items as the grid has blocks, each has a byte of the largest range; with those of all
 // blocks, most have none, and one in `block` would have done. A grid that was rounded up has fewer.
-static void hint_items(const struct launch *launch)
+static void hint_items(const struct weir_operation *launch)
 {
-    const struct weir_extent grid = launch->grid, block = launch->block;
+    const struct weir_extent grid = launch->u.launch.grid, block = launch->u.launch.block;
     const double blocks = product(grid), items = product(block);
     size_t most = 0;
-    for (size_t i = 0; i < launch->argument_count; i++)
-        if (launch->arguments[i].kind == WEIR_PARAMETER_BUFFER && launch->arguments[i].size > most)
-            most = launch->arguments[i].size;
+    for (size_t i = 0; i < launch->u.launch.argument_count; i++)
+        if (launch->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER &&
+            launch->u.launch.arguments[i].size > most)
+            most = launch->u.launch.arguments[i].size;
     const bool divides = grid.x % block.x == 0 && grid.y % block.y == 0 && grid.z % block.z == 0;
     if (items == 1 || !divides || blocks > (double)most || blocks * items <= 2 * (double)most)
         return;
@@ -453,10 +442,10 @@ static size_t unit_of(const struct weir_parameter *parameter)
 }
 
 // Whether a value of the launch is that number: a count of elements.
-static bool is_passed(const struct launch *launch, uint64_t number)
+static bool is_passed(const struct weir_operation *launch, uint64_t number)
 {
-    for (size_t i = 0; i < launch->argument_count; i++) {
-        const struct weir_argument *argument = &launch->arguments[i];
+    for (size_t i = 0; i < launch->u.launch.argument_count; i++) {
+        const struct weir_argument *argument = &launch->u.launch.arguments[i];
         const bool is_integer =
             argument->scalar >= WEIR_SCALAR_I32 && argument->scalar <= WEIR_SCALAR_U64;
         if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer && is_integer &&
@@ -467,25 +456,27 @@ static bool is_passed(const struct launch *launch, uint64_t number)
 }
 
 // Whether the range has as many bytes as there are work-items, but for a last block that is not full.
-static bool is_of_items(const struct launch *launch, size_t bytes)
+static bool is_of_items(const struct weir_operation *launch, size_t bytes)
 {
-    const double items = product(launch->block), all = product(launch->grid) * items;
+    const double items = product(launch->u.launch.block),
+                 all = product(launch->u.launch.grid) * items;
     return bytes > 1 && (double)bytes <= all && (double)bytes > all - items;
 }
 
 // Whether no range of larger elements has more bytes.
-static bool is_largest(const struct launch *launch, size_t bytes)
+static bool is_largest(const struct weir_operation *launch, size_t bytes)
 {
-    for (size_t i = 0; i < launch->argument_count; i++)
-        if (launch->arguments[i].kind == WEIR_PARAMETER_BUFFER && launch->arguments[i].size > bytes)
+    for (size_t i = 0; i < launch->u.launch.argument_count; i++)
+        if (launch->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER &&
+            launch->u.launch.arguments[i].size > bytes)
             return false;
     return true;
 }
 
-static void hint_elements(const struct launch *launch, size_t index)
+static void hint_elements(const struct weir_operation *launch, size_t index)
 {
-    const struct weir_argument *argument = &launch->arguments[index];
-    const struct weir_kernel_signature *signature = launch->kernel->signature;
+    const struct weir_argument *argument = &launch->u.launch.arguments[index];
+    const struct weir_kernel_signature *signature = launch->u.launch.kernel->signature;
     const struct weir_parameter *parameter =
         index < signature->parameter_count ? weir_signature_parameter(signature, (uint32_t)index)
                                            : NULL;
@@ -503,71 +494,77 @@ static void hint_elements(const struct launch *launch, size_t index)
          "%zu work-items, and '%.40s' has %zu bytes of '%.40s'%s, which are %zu of its elements; "
          "sizes "
          "count bytes: is this one meant in elements? Multiply it by %zu",
-         (size_t)(product(launch->grid) * product(launch->block)), parameter->name, bytes,
-         weir__label_or_none(buffer->member.object.label), place, bytes / unit, unit);
+         (size_t)(product(launch->u.launch.grid) * product(launch->u.launch.block)),
+         parameter->name, bytes, weir__label_or_none(buffer->member.object.label), place,
+         bytes / unit, unit);
 }
 
 // In debug mode: what a launch is given. Hints at a grid of work-items instead of blocks, one without blocks, and ranges
 // that count elements instead of bytes.
 WEIR_COLD static weir_status look_at_launch(const char *function, const weir_queue *queue,
-                                            const struct launch *given)
+                                            const struct weir_operation *given,
+                                            struct weir_extent grid, struct weir_extent block,
+                                            bool counted)
 {
-    struct launch launch = *given;
-    const weir_status status = weir__enter_arguments(function, launch.file, launch.line,
-                                                     launch.arguments, launch.argument_count);
+    struct weir_operation launch = *given;
+    const size_t count = launch.u.launch.argument_count;
+    const weir_status status =
+        weir__enter_arguments(function, launch.file, launch.line, launch.u.launch.arguments, count);
     if (status < 0)
         return status;
-    launch.kernel = weir__kernel_on(launch.kernel, queue->member.device);
-    if (launch.block.x == 0 || !launch.kernel || (launch.argument_count && !launch.arguments))
+    launch.u.launch.kernel = weir__kernel_on(launch.u.launch.kernel, queue->member.device);
+    if (block.x == 0 || !launch.u.launch.kernel || (count && !launch.u.launch.arguments))
         return WEIR_OK; // refused
-    if (launch.grid.x == 0) {
-        if (!launch.counted)
+    if (grid.x == 0) {
+        if (!counted)
             tell(&launch, TOLD_EMPTY,
                  "its grid has 0 blocks, so nothing runs; a count divided by the block's size "
                  "rounds down: round up, or call weir_queue_launch_count() with the count");
         return WEIR_OK;
     }
-    launch.grid = without_zeros(launch.grid);
-    launch.block = without_zeros(launch.block);
+    launch.u.launch.grid = without_zeros(grid);
+    launch.u.launch.block = without_zeros(block);
     hint_items(&launch);
-    for (size_t i = 0; i < launch.argument_count; i++)
+    for (size_t i = 0; i < count; i++)
         hint_elements(&launch, i);
     return WEIR_OK;
 }
 
+// What the functions of a launch are given, by the names of their parameters, as an operation. Its sizes are passed beside
+// it: see weir__operation_launch().
+#define BEGIN_LAUNCH(operation, flags)                                                      \
+    WEIR_ENTER_AT(file, line, queue, kernel);                                               \
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);                           \
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0); \
+    weir__operation_begin(&(operation), WEIR_OPERATION_LAUNCH, flags, file, line);          \
+    (operation).u.launch.kernel = kernel;                                                   \
+    (operation).u.launch.arguments = arguments;                                             \
+    (operation).u.launch.argument_count = argument_count
+
+// `counted`: a count of 0 is on purpose, unlike a grid of 0 blocks.
 static weir_status submit_launch(const char *function, weir_queue *queue,
-                                 const struct launch *launch)
+                                 struct weir_operation *operation, struct weir_extent grid,
+                                 struct weir_extent block, bool counted)
 {
-    struct weir_operation operation;
     struct weir_argument widened[WEIR__WIDEN_LIMIT];
     const struct weir__caller caller = {queue->member.device, queue->member.object.label,
-                                        launch->file, launch->line, !weir__is_capturing(queue)};
-    weir_status status = weir__is_unusual() ? look_at_launch(function, queue, launch) : WEIR_OK;
-    if (status < 0)
-        return status;
-    weir__operation_begin(&operation, WEIR_OPERATION_LAUNCH, launch->flags, launch->file,
-                          launch->line);
-    operation.u.launch.kernel = launch->kernel;
-    operation.u.launch.arguments = launch->arguments;
-    operation.u.launch.argument_count = launch->argument_count;
-    status = weir__operation_launch(&caller, &operation, launch->grid, launch->block, widened);
-    return status < 0 ? status : weir__queue_submit(queue, &operation);
+                                        operation->file, operation->line,
+                                        !weir__is_capturing(queue)};
+    weir_status status = weir__is_unusual()
+                             ? look_at_launch(function, queue, operation, grid, block, counted)
+                             : WEIR_OK;
+    if (status == WEIR_OK)
+        status = weir__operation_launch(&caller, operation, grid, block, widened);
+    return status < 0 ? status : weir__queue_submit(queue, operation);
 }
-
-// What the functions of a launch are given, by the names of their parameters.
-#define CHECK_LAUNCH()                                            \
-    WEIR_ENTER_AT(file, line, queue, kernel);                     \
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel); \
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0)
 
 weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
                                  struct weir_extent block, const struct weir_argument *arguments,
                                  size_t argument_count, const char *file, int line)
 {
-    CHECK_LAUNCH();
-    const struct launch launch = {kernel,         grid,         block,       arguments,
-                                  argument_count, .file = file, .line = line};
-    return submit_launch(__func__, queue, &launch);
+    struct weir_operation operation;
+    BEGIN_LAUNCH(operation, 0);
+    return submit_launch(__func__, queue, &operation, grid, block, false);
 }
 
 weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
@@ -575,19 +572,17 @@ weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *ker
                                              const struct weir_argument *arguments,
                                              size_t argument_count, const char *file, int line)
 {
-    CHECK_LAUNCH();
-    const struct launch launch = {kernel,         grid,
-                                  block,          arguments,
-                                  argument_count, .file = file,
-                                  .line = line,   .flags = WEIR_OPERATION_COOPERATIVE};
-    return submit_launch(__func__, queue, &launch);
+    struct weir_operation operation;
+    BEGIN_LAUNCH(operation, WEIR_OPERATION_COOPERATIVE);
+    return submit_launch(__func__, queue, &operation, grid, block, false);
 }
 
 weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
                                        const struct weir_argument *arguments, size_t argument_count,
                                        const char *file, int line)
 {
-    CHECK_LAUNCH();
+    struct weir_operation operation;
+    BEGIN_LAUNCH(operation, 0);
     const weir_kernel *own = weir__kernel_on(kernel, queue->member.device);
     const uint32_t items = usual_block(own ? own : kernel);
     if (items == 0)
@@ -604,15 +599,8 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
             "weir_queue_launch_count: %zu work-items for kernel '%s' are %zu blocks "
             "of %u; a grid has at most %u",
             count, weir__label_or_none(kernel->member.object.label), blocks, items, UINT32_MAX);
-    const struct launch launch = {.kernel = kernel,
-                                  .grid = weir_dim((uint32_t)blocks, 1, 1),
-                                  .block = weir_dim(items, 1, 1),
-                                  .arguments = arguments,
-                                  .argument_count = argument_count,
-                                  .file = file,
-                                  .line = line,
-                                  .counted = true};
-    return submit_launch(__func__, queue, &launch);
+    return submit_launch(__func__, queue, &operation, weir_dim((uint32_t)blocks, 1, 1),
+                         weir_dim(items, 1, 1), true);
 }
 
 WEIR_COLD static weir_status refuse_global(const weir_queue *queue, const weir_kernel *kernel,
@@ -641,20 +629,15 @@ weir_status weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel,
                                         const struct weir_argument *arguments,
                                         size_t argument_count, const char *file, int line)
 {
-    CHECK_LAUNCH();
+    struct weir_operation operation;
+    BEGIN_LAUNCH(operation, 0);
     const weir_kernel *there = weir__kernel_on(kernel, queue->member.device);
     const weir_kernel *own = there ? there : kernel;
     struct weir_extent block;
     items = without_zeros(items);
     if (!exact_block(own, items, &block))
         return refuse_global(queue, own, items, block, file, line);
-    const struct launch launch = {.kernel = kernel,
-                                  .grid = {items.x / block.x, items.y / block.y, items.z / block.z},
-                                  .block = block,
-                                  .arguments = arguments,
-                                  .argument_count = argument_count,
-                                  .file = file,
-                                  .line = line};
-    return submit_launch(__func__, queue, &launch);
+    const struct weir_extent grid = {items.x / block.x, items.y / block.y, items.z / block.z};
+    return submit_launch(__func__, queue, &operation, grid, block, false);
 }
-#undef CHECK_LAUNCH
+#undef BEGIN_LAUNCH

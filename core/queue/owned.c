@@ -7,19 +7,11 @@
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
-// Creates a queue that does not keep its device from closing.
 static weir_status create_owned(weir_device *device, const char *label,
                                 enum weir__queue_owner owner, weir_queue **out_queue)
 {
     struct weir_queue_setup setup = {.struct_size = sizeof setup, .timing = device->default_timing};
-    weir_status status = weir__queue_open(device, label, &setup, out_queue);
-    if (status < 0)
-        return status;
-    weir_lock_take(&device->lock);
-    (*out_queue)->member.internal = true;
-    weir_lock_release(&device->lock);
-    (*out_queue)->owner = owner;
-    return WEIR_OK;
+    return weir__queue_open(device, label, owner, &setup, out_queue);
 }
 
 // A device has a key, whose value for a thread is the id of the thread's queue, and whose destructor runs at
@@ -141,7 +133,7 @@ static void order_legacy(weir_queue *legacy)
         const bool failed = has_failed(legacy);
         if (!failed)
             atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
-        for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+        for (weir_queue *queue = NULL; (queue = weir__queue_next(device, queue));)
             if (queue != legacy)
                 wait_for_new_work(legacy, queue);
         weir_lock_take(&legacy->submit_lock);
@@ -247,7 +239,7 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
 void weir__owned_queues_close(weir_device *device)
 {
     struct weir__legacy *order = &device->legacy;
-    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+    for (weir_queue *queue = NULL; (queue = weir__queue_next(device, queue));)
         if (takes(queue))
             weir__queue_retire(queue, false);
     if (device->has_thread_key)

@@ -101,12 +101,17 @@ void weir__registry_unpin(weir_queue *queue)
                                   memory_order_release);
 }
 
-weir_queue *weir__registry_next(uint32_t *index)
+weir_queue *weir__queue_next(const weir_device *device, weir_queue *queue)
 {
-    weir_queue *queue = NULL;
-    while (!queue && *index < atomic_load(&used_count)) {
-        const uint64_t id = atomic_load(&slots[(*index)++].id);
+    uint32_t index = queue ? (uint32_t)(queue->member.object.id % SLOTS) + 1 : 0;
+    weir__registry_unpin(queue);
+    for (queue = NULL; !queue && index < atomic_load(&used_count); index++) {
+        const uint64_t id = atomic_load(&slots[index].id);
         queue = id ? weir__registry_pin(id) : NULL;
+        if (queue && device && queue->member.device != device) {
+            weir__registry_unpin(queue);
+            queue = NULL;
+        }
     }
     return queue;
 }
@@ -138,14 +143,16 @@ static weir_status check_params(weir_device *device, const struct weir_queue_par
     return WEIR_OK;
 }
 
-weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
-                             weir_queue **out_queue)
+weir_status weir__queue_open(weir_device *device, const char *label, enum weir__queue_owner owner,
+                             struct weir_queue_setup *setup, weir_queue **out_queue)
 {
     weir_status status;
     weir__device_reap(device);
     weir_queue *queue = weir__member_allocate(device, &weir__queue_class, sizeof *queue, label);
     if (!queue)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a queue");
+    queue->member.internal = owner != WEIR__OWNED_BY_USER;
+    queue->owner = owner;
     queue->first = device->first;
     queue->timing = setup->timing;
     queue->foreign = setup->native != NULL;
@@ -201,7 +208,7 @@ weir_status weir_queue_create_at(weir_device *device, const struct weir_queue_pa
     struct weir_queue_setup setup = {.struct_size = sizeof setup,
                                      .priority = params->priority,
                                      .timing = params->timing};
-    status = weir__queue_open(device, params->label, &setup, out_queue);
+    status = weir__queue_open(device, params->label, WEIR__OWNED_BY_USER, &setup, out_queue);
     WEIR_RETURN_CREATED(file, line, out_queue, status);
 }
 
@@ -347,7 +354,7 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event)
 
 weir_status weir__queue_finish(weir_queue *queue)
 {
-    uint64_t sequence = atomic_load(&queue->seen);
+    uint64_t sequence = atomic_load(&queue->sequence);
     const struct weir_link *first = queue->first;
     weir_status status = WEIR_OK;
     if (!queue->foreign || atomic_load(&queue->wrapped))
@@ -410,17 +417,9 @@ static bool may_use(const weir_queue *queue, const weir_device *device)
     return own == device || (own->runtime == device->runtime && atomic_load(&device->has_peers));
 }
 
-weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue)
-{
-    uint32_t index = queue ? (uint32_t)(queue->member.object.id % SLOTS) + 1 : 0;
-    weir__registry_unpin(queue);
-    while ((queue = weir__registry_next(&index)) && queue->member.device != device)
-        weir__registry_unpin(queue);
-    return queue;
-}
-
 // Adds the end of the queue to the frontier, which has room for so many, if the queue may be busy: the user's own work on
-// the native queue of a wrapped queue is not known. False: no memory, or the record was refused.
+// the native queue of a wrapped queue is not known. False: no memory, no
+// room since there are more queues by now, or the record was refused.
 static bool add_end(struct weir__member *member, weir_queue *queue, uint32_t room)
 {
     struct weir_event end;
@@ -428,7 +427,7 @@ static bool add_end(struct weir__member *member, weir_queue *queue, uint32_t roo
         return true;
     if (!member->frontier)
         member->frontier = weir__allocate(room * sizeof *member->frontier);
-    if (!member->frontier || !weir__queue_record_end(queue, &end))
+    if (!member->frontier || member->frontier_count == room || !weir__queue_record_end(queue, &end))
         return false;
     if (end.sequence)
         member->frontier[member->frontier_count++] = end;
@@ -454,7 +453,6 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
 {
     const uint32_t room = atomic_load(&used_count);
     bool recorded = true;
-    uint32_t index = 0;
 
     weir__release(member->frontier);
     member->frontier = NULL;
@@ -462,10 +460,9 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
     if (wanted == WEIR__FRONTIER_ITSELF)
         return !weir__queue_is_busy((weir_queue *)(void *)member) ||
                add_end(member, (weir_queue *)(void *)member, 1);
-    for (weir_queue *queue; recorded && (queue = weir__registry_next(&index));
-         weir__registry_unpin(queue))
-        if (may_use(queue, member->device)) // there is no room for one in a slot that came since
-            recorded = index <= room && add_end(member, queue, room);
+    for (weir_queue *queue = NULL; (queue = weir__queue_next(NULL, queue));)
+        if (recorded && may_use(queue, member->device))
+            recorded = add_end(member, queue, room);
     return recorded;
 }
 
@@ -473,7 +470,7 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
 // it goes. Then takes the reference of its creation, if it is the last one: the queue cannot be found any more.
 static bool end_queue(weir_queue *queue)
 {
-    const struct weir_event last = {queue->member.object.id, atomic_load(&queue->seen)};
+    const struct weir_event last = {queue->member.object.id, atomic_load(&queue->sequence)};
     const struct weir__host_caller library = {.flags = WEIR_HOST_NOTE_INTERNAL};
     uint_fast32_t references = 1;
     if (!queue->has_ended && last.sequence > 0 && weir__takes_notes(queue->member.device))

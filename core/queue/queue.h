@@ -41,8 +41,7 @@ struct weir_queue {
     struct weir_lock submit_lock;  // almost always only one thread uses a queue
     uint64_t last_record;          // number of the last one that was accepted; under the lock
     const struct weir_link *first; // of the chain
-    uint64_t sequence;             // of the last operation submitted; under the lock
-    atomic_uint_fast64_t seen;     // `sequence`, for reading without the lock
+    atomic_uint_fast64_t sequence; // of the last operation submitted; changes under the lock
     struct weir__capture *_Atomic capture;       // that it is part of
     const struct weir__capture_ops *capture_ops; // since its first one
     uint64_t turn;         // of the legacy queue, that this one comes after; under the lock
@@ -62,9 +61,10 @@ struct weir_queue {
     struct weir__history *history; // in debug mode; under the delivery's lock
 };
 
-// Creates a queue of checked parameters. `setup->times` is filled in.
-weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
-                             weir_queue **out_queue);
+// Creates a queue of checked parameters. `setup->times` is filled in. One that is not the user's does not keep its device
+// from closing.
+weir_status weir__queue_open(weir_device *device, const char *label, enum weir__queue_owner owner,
+                             struct weir_queue_setup *setup, weir_queue **out_queue);
 
 extern const struct weir__class weir__queue_class;
 
@@ -142,7 +142,7 @@ static inline bool weir__queue_is_past(const weir_queue *queue, uint64_t sequenc
 // Whether work of the queue is not known to be complete.
 static inline bool weir__queue_is_busy(const weir_queue *queue)
 {
-    return atomic_load(&queue->seen) > atomic_load(&queue->completion.completed);
+    return atomic_load(&queue->sequence) > atomic_load(&queue->completion.completed);
 }
 
 // weir_queue_record() of a queue that may have been destroyed while in use. `*out_event` is zeroed.
@@ -226,8 +226,8 @@ static inline weir_status weir__queue_deliver(weir_queue *queue,
 static inline weir_status weir__queue_submit_locked(weir_queue *queue,
                                                     struct weir_operation *operation)
 {
-    operation->sequence = ++queue->sequence;
-    atomic_store_explicit(&queue->seen, operation->sequence, memory_order_release);
+    operation->sequence = atomic_load_explicit(&queue->sequence, memory_order_relaxed) + 1;
+    atomic_store_explicit(&queue->sequence, operation->sequence, memory_order_release);
     if (weir__is_unusual())
         weir__awaited_note(queue, operation);
     // Without plugins delivery comes next.
@@ -268,18 +268,14 @@ void weir__device_reap(weir_device *device);
 // The same, but checks every object.
 void weir__device_reap_all(weir_device *device);
 
-// The next queue of the device, with a reference taken, or NULL; drops the reference on
-// `queue`. NULL starts.
-weir_queue *weir__device_next_queue(const weir_device *device, weir_queue *queue);
-
 // References on queues, which are found by the ids of events.
 
 // Takes a reference to the queue with this id; NULL if it was destroyed.
 weir_queue *weir__registry_pin(uint64_t id);
 
-// The first queue that exists in slot `*index` or after it, with a reference, and the slot after its own in
-// `*index`; NULL: none.
-weir_queue *weir__registry_next(uint32_t *index);
+// The next queue of the device, or with NULL of all, with a reference taken, or NULL; drops the reference on
+// `queue`. NULL starts.
+weir_queue *weir__queue_next(const weir_device *device, weir_queue *queue);
 
 // Whether a queue has had this id: distinguishes an uninitialised event from one of a destroyed
 // queue.

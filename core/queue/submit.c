@@ -498,14 +498,11 @@ weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
 static void finish_all(const weir_runtime *runtime)
 {
     const struct weir_error saved = *weir_last_error();
-    uint32_t index = 0;
-    weir_queue *queue;
-    while ((queue = weir__registry_next(&index))) {
+    for (weir_queue *queue = NULL; (queue = weir__queue_next(NULL, queue));) {
         const bool ours = queue->member.device->runtime == runtime;
         const weir_status status = ours ? weir__queue_finish(queue) : WEIR_OK;
         if (status < 0 && !atomic_load(&queue->completion.failed))
             weir__queue_fail(queue, NULL, status);
-        weir__registry_unpin(queue);
     }
     weir__error_set(&saved);
 }

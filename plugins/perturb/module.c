@@ -375,19 +375,13 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *object, 
                               uint64_t timeout_ns)
 {
     struct perturb_queue *queue = perturb_queue_of(link, object);
-    const uint64_t began_ns = weir_clock_now_ns();
-    const uint64_t deadline_ns =
-        timeout_ns < WEIR_FOREVER - began_ns ? began_ns + timeout_ns : WEIR_FOREVER;
+    const uint64_t deadline_ns = weir_clock_deadline(timeout_ns);
     enter(queue->perturb);
     const bool done = perturb_run_until(queue, sequence, deadline_ns, 0);
     leave(queue->perturb);
-    const uint64_t now_ns = weir_clock_now_ns();
     if (!done)
         return WEIR_TIMEOUT;
-    return link->next->ops->event_wait(link->next, object, sequence,
-                                       deadline_ns == WEIR_FOREVER ? WEIR_FOREVER
-                                       : now_ns < deadline_ns      ? deadline_ns - now_ns
-                                                                   : 0);
+    return link->next->ops->event_wait(link->next, object, sequence, weir_clock_left(deadline_ns));
 }
 
 // What the program does to the native queue comes after what it has submitted here.

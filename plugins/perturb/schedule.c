@@ -232,13 +232,7 @@ static uint64_t next_stall_ns(const struct perturb *perturb, uint64_t deadline_n
 
 void perturb_wait(struct perturb *perturb, uint64_t deadline_ns)
 {
-    const uint64_t until_ns = next_stall_ns(perturb, deadline_ns);
-    if (until_ns == WEIR_FOREVER) {
-        weir_wait(&perturb->changed, &perturb->lock);
-    } else {
-        const struct timespec until = weir_clock_timespec(until_ns);
-        weir_wait_until(&perturb->changed, &perturb->lock, &until);
-    }
+    weir_wait_until(&perturb->changed, &perturb->lock, next_stall_ns(perturb, deadline_ns));
     const uint64_t now_ns = weir_clock_now_ns();
     for (struct perturb_batch *batch = perturb->flight; batch; batch = batch->next) {
         if (batch->stalled || now_ns < batch->since_ns + patience_ns(batch))

@@ -571,9 +571,8 @@ void trace_drain(void *argument)
 
     pthread_mutex_lock(&trace->lock);
     while (!trace->stop) {
-        const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + pause_ns);
         if (!round.more && !trace->pressed)
-            weir_wait_until(&trace->wake, &trace->lock, &until);
+            weir_wait_until(&trace->wake, &trace->lock, weir_clock_deadline(pause_ns));
         trace->pressed = false;
         if (trace->clock) {
             serve(trace, &round);
@@ -601,6 +600,6 @@ void trace_drain_now(struct trace *trace)
     trace->pressed = true;
     pthread_cond_signal(&trace->wake);
     while (trace->served < turn)
-        weir_wait(&trace->written, &trace->lock);
+        pthread_cond_wait(&trace->written, &trace->lock);
     pthread_mutex_unlock(&trace->lock);
 }

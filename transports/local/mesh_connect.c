@@ -502,11 +502,10 @@ static bool meet_members(struct local_shrink *shrink, struct local_group **out_g
             left.members[left.count++] = i;
     set_own_rank(&left);
     if (join_members(&left, shrink->door, deadline_ns, shrink, out_group)) {
-        const uint64_t now_ns = weir_clock_now_ns();
         const struct weir_transport_call barrier = {
             .struct_size = sizeof barrier,
             .kind = WEIR_BARRIER,
-            .timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0,
+            .timeout_ns = weir_clock_left(deadline_ns),
         };
         if (local_run_call(*out_group, &barrier) == WEIR_OK) {
             local_enlist(*out_group);

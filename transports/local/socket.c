@@ -251,8 +251,7 @@ int local_listen(const struct local_address *address, uint32_t *out_number)
 
 int local_poll_ms(uint64_t deadline_ns)
 {
-    const uint64_t now_ns = weir_clock_now_ns();
-    const uint64_t left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+    const uint64_t left_ns = weir_clock_left(deadline_ns);
     const uint64_t left_ms = left_ns / NS_PER_MS + (left_ns % NS_PER_MS > 0);
     return (int)(left_ms < LONGEST_POLL_MS ? left_ms : LONGEST_POLL_MS);
 }
