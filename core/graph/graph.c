@@ -362,6 +362,7 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
     operation.u.graph.graph = graph;
     operation.u.graph.nodes = graph->parts.nodes;
     operation.u.graph.node_count = graph->parts.node_count;
+    operation.u.graph.branch_count = graph->parts.branch_count;
     const bool elsewhere = graph->launched.queue != queue->member.object.id;
     weir_status status = begin_comms(&graph->comms, &operation);
     if (status < 0)

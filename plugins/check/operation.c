@@ -65,9 +65,9 @@ struct probe {
 };
 
 // What it lacks memory for stays NULL or is not added.
-static bool begin_probe(struct probe *probe, const struct weir_operation *operation,
-                        uint32_t branch_count)
+static bool begin_probe(struct probe *probe, const struct weir_operation *operation)
 {
+    const uint32_t branch_count = operation->u.graph.branch_count;
     probe->branches = calloc(branch_count, sizeof *probe->branches);
     probe->counts = calloc(operation->u.graph.node_count, sizeof *probe->counts);
     bool made = probe->branches && probe->counts;
@@ -126,18 +126,12 @@ static void examine_node(struct check *check, struct probe *probe,
 static void examine(struct check *check, const struct weir_operation *operation)
 {
     struct probe probe = {.branches = NULL};
-    const uint32_t count = operation->u.graph.node_count;
-    uint32_t branch_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct weir_graph_node *node = weir_graph_node_at(operation->u.graph.nodes, i);
-        branch_count = node->branch >= branch_count ? node->branch + 1 : branch_count;
-    }
-    if (branch_count < 2)
+    if (operation->u.graph.branch_count < 2)
         return;
-    if (begin_probe(&probe, operation, branch_count))
-        for (uint32_t i = 0; i < count; i++)
+    if (begin_probe(&probe, operation))
+        for (uint32_t i = 0; i < operation->u.graph.node_count; i++)
             examine_node(check, &probe, operation, i);
-    end_probe(check, &probe, branch_count);
+    end_probe(check, &probe, operation->u.graph.branch_count);
 }
 
 // Launches of one graph come one after the other, whatever their queues are.

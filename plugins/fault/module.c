@@ -404,14 +404,9 @@ static weir_status submit_call(const struct weir_link *link, weir_queue *object,
     const struct fault *fault = fault_of(link);
     struct queue *queue = queue_of(link, object);
     struct weir_operation_room room;
-    struct weir_operation own = {
-        .struct_size = sizeof own,
-        .kind = WEIR_OPERATION_HOST_CALL,
-        .flags = WEIR_OPERATION_INTERNAL,
-        .file = operation->file,
-        .line = operation->line,
-        .sequence = operation->sequence - (fault->kind == SLOW),
-    };
+    struct weir_operation own =
+        weir_operation_internal(WEIR_OPERATION_HOST_CALL, operation,
+                                operation->sequence - (fault->kind == SLOW));
     struct weir_operation *submitted =
         fault->kind == GARBAGE ? weir_operation_copy(&room, operation) : &own;
     collect_calls(link, queue, false);

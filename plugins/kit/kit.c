@@ -11,13 +11,6 @@ weir_status plugin_refuse_second(const struct weir_link *link, const char *remed
     return WEIR_OK;
 }
 
-const struct weir_link *plugin_last_link(const struct weir_link *link)
-{
-    while (link->next)
-        link = link->next;
-    return link;
-}
-
 uint64_t plugin_collective_bytes(const struct weir_operation *operation)
 {
     struct weir_collective_range range;

@@ -217,7 +217,6 @@ struct trace_buffer {
 // The state of a link.
 struct trace {
     const struct weir_link *link;
-    const struct weir_link *backend;
     char path[WEIR_OUTPUT_PATH_SIZE];
     char report_path[WEIR_OUTPUT_PATH_SIZE]; // "": none
     char html_path[WEIR_OUTPUT_PATH_SIZE];

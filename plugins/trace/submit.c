@@ -320,7 +320,7 @@ static void note_graph(const struct weir_link *link, struct trace_entry *entry,
                        const struct weir_operation *operation)
 {
     struct trace *trace = trace_of(link);
-    const bool whole = trace->backend->ops->graph_create;
+    const bool whole = link->backend->ops->graph_create;
     entry->engine = WEIR_ENGINE_KERNELS;
     entry->name =
         trace_names_keep(&trace->names, weir_graph_object(operation->u.graph.graph)->label);

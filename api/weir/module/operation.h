@@ -172,6 +172,7 @@ struct weir_operation {
             weir_graph *graph;
             const struct weir_graph_node *nodes; // weir_graph_node_at() finds one
             uint32_t node_count;
+            uint32_t branch_count; // weir_graph_setup.branch_count
         } graph;
         // Beside `graph`, with WEIR_OPERATION_COLLECTIVES: the communicators of its nodes.
         struct {
@@ -231,6 +232,23 @@ static inline struct weir_operation *weir_operation_copy(struct weir_operation_r
 {
     memcpy(room, operation, operation->struct_size);
     return &room->operation;
+}
+
+// An operation that a plugin makes, without operands, at the place of one of the program's. `sequence` is that one's number,
+// or the number before it if it is not handed on yet.
+static inline struct weir_operation weir_operation_internal(enum weir_operation_kind kind,
+                                                            const struct weir_operation *at,
+                                                            uint64_t sequence)
+{
+    struct weir_operation operation;
+    memset(&operation, 0, sizeof operation);
+    operation.struct_size = sizeof operation;
+    operation.kind = kind;
+    operation.flags = WEIR_OPERATION_INTERNAL;
+    operation.file = at->file;
+    operation.line = at->line;
+    operation.sequence = sequence;
+    return operation;
 }
 
 // What a COPY or a FILL moves; NULL for other kinds.
