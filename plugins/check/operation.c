@@ -175,24 +175,21 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
         queue->actor.recorded = count;
 }
 
-static void use_range(struct check *check, const struct check_user *user, const weir_buffer *buffer,
-                      size_t offset, size_t size, weir_access access)
-{
-    const struct check_shape shape = check_shape_range(offset, size);
-    if (size > 0)
-        check_use_bytes(check, user, check_buffer_of(check->link, buffer), &shape, access);
-}
-
 // What is read first, since it may not have been written.
-static void use_arguments(struct check *check, const struct check_user *user,
-                          const struct weir_argument *arguments, size_t count)
+static void use_ranges(struct check *check, const struct check_user *user,
+                       const struct weir_operation *operation)
 {
+    struct weir_note_range range;
     for (int read = 1; read >= 0; read--)
-        for (size_t i = 0; i < count; i++)
-            if (arguments[i].kind == WEIR_PARAMETER_BUFFER &&
-                ((arguments[i].access & WEIR_ACCESS_READ) != 0) == read)
-                use_range(check, user, arguments[i].buffer, arguments[i].offset, arguments[i].size,
-                          arguments[i].access);
+        for (uint32_t i = 0; weir_operation_range_at(operation, i, &range); i++) {
+            if (range.size == 0 || ((range.access & WEIR_ACCESS_READ) != 0) != read)
+                continue;
+            const struct check_shape shape =
+                check_shape_box(range.offset, range.size, range.rows, range.pitch, range.slices,
+                                range.slice_pitch);
+            check_use_bytes(check, user, check_buffer_of(check->link, range.buffer), &shape,
+                            (weir_access)(range.access | (range.assumed ? CHECK_ASSUMED : 0)));
+        }
 }
 
 // The former uses of memory that is allocated stay if this queue comes after its release. Otherwise the pool knows that
@@ -217,43 +214,6 @@ static void use_pool(struct check *check, struct check_user *user,
     check_gaps_reset(buffer, operation->u.pool.size);
 }
 
-// What is read first, since it may not have been written.
-static void use_collective(struct check *check, const struct check_user *user,
-                           const struct weir_operation *operation)
-{
-    const weir_access order[] = {WEIR_ACCESS_READ, WEIR_ACCESS_WRITE};
-    struct weir_collective_range range;
-    for (size_t turn = 0; turn < 2; turn++)
-        for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
-            if (range.access == order[turn])
-                use_range(check, user, range.buffer, range.offset, range.size, range.access);
-}
-
-// What is read first, since it may not have been written.
-static void use_note(struct check *check, struct check_user *user,
-                     const struct weir_operation *operation)
-{
-    user->origin.kernel = operation->u.note.name;
-    for (int read = 1; read >= 0; read--) {
-        for (size_t i = 0; i < operation->u.note.range_count; i++) {
-            const struct weir_note_range *it = &operation->u.note.ranges[i];
-            const weir_access access =
-                (weir_access)(it->access | (it->assumed ? CHECK_ASSUMED : 0));
-            if (it->size == 0 || ((it->access & WEIR_ACCESS_READ) != 0) != read)
-                continue;
-            if (it->rows < 2 && it->slices < 2) {
-                use_range(check, user, it->buffer, it->offset, it->size, access);
-                continue;
-            }
-            const struct check_shape shape =
-                check_shape_box(it->offset, it->size, it->rows ? it->rows : 1,
-                                it->rows > 1 ? it->pitch : it->size, it->slices ? it->slices : 1,
-                                it->slice_pitch);
-            check_use_bytes(check, user, check_buffer_of(check->link, it->buffer), &shape, access);
-        }
-    }
-}
-
 static void use_nodes(struct check *check, struct check_user *user,
                       const struct weir_operation *operation)
 {
@@ -267,56 +227,31 @@ static void use_nodes(struct check *check, struct check_user *user,
     }
 }
 
-// The uses of operations.
-
-static void use_volume(struct check *check, const struct check_user *user,
-                       const struct weir_box *box, const struct weir_volume *volume,
-                       weir_access access)
-{
-    const struct check_shape shape =
-        check_shape_box(volume->offset, box->width, box->height, volume->pitch, box->depth,
-                        volume->slice_pitch);
-    check_use_bytes(check, user, check_buffer_of(check->link, volume->buffer), &shape, access);
-}
-
 // The operation's uses, by its kind; of a graph, those of all its nodes.
 static void check_use_operation(struct check *check, struct check_user *user,
                                 const struct weir_operation *operation)
 {
     switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        use_volume(check, user, &operation->u.box, &operation->u.box.src, WEIR_ACCESS_READ);
-        use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_FILL:
-        use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_LAUNCH:
-        user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
-        use_arguments(check, user, operation->u.launch.arguments,
-                      operation->u.launch.argument_count);
-        break;
-    case WEIR_OPERATION_NATIVE:
-        check->unseen_writes = true;
-        use_arguments(check, user, operation->u.native.arguments,
-                      operation->u.native.argument_count);
-        break;
     case WEIR_OPERATION_POOL_ALLOCATE:
     case WEIR_OPERATION_POOL_FREE:
         use_pool(check, user, operation);
-        break;
-    case WEIR_OPERATION_COLLECTIVE:
-        use_collective(check, user, operation);
-        break;
-    case WEIR_OPERATION_NOTE:
-        use_note(check, user, operation);
-        break;
+        return;
     case WEIR_OPERATION_GRAPH:
         use_nodes(check, user, operation);
+        return;
+    case WEIR_OPERATION_LAUNCH:
+        user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
         break;
-    default: // uses nothing that is known
+    case WEIR_OPERATION_NOTE:
+        user->origin.kernel = operation->u.note.name;
+        break;
+    case WEIR_OPERATION_NATIVE:
+        check->unseen_writes = true;
+        break;
+    default:
         break;
     }
+    use_ranges(check, user, operation);
 }
 
 // Regions: the innermost one of a thread is part of what the thread submits. A thread keeps its

@@ -346,16 +346,16 @@ static void note_noted(const struct weir_link *link, struct trace_entry *entry,
         [WEIR_NOTE_ON_HOST] = WEIR_ENGINE_HOST,
     };
     const uint32_t work = (uint32_t)operation->u.note.work;
+    struct weir_note_range range;
     entry->name = operation->u.note.name;
     entry->engine = work < sizeof engines ? engines[work] : WEIR_ENGINE_NONE;
-    for (size_t i = operation->u.note.range_count; i-- > 0;) {
-        const struct weir_note_range *range = &operation->u.note.ranges[i];
-        const char *label = trace_buffer_of(link, range->buffer)->label;
-        entry->bytes += (uint64_t)range->size * (range->rows ? range->rows : 1) *
-                        (range->slices ? range->slices : 1);
-        if (range->access & WEIR_ACCESS_READ)
+    uint32_t i = (uint32_t)operation->u.note.range_count;
+    while (i-- > 0 && weir_operation_range_at(operation, i, &range)) {
+        const char *label = trace_buffer_of(link, range.buffer)->label;
+        entry->bytes += (uint64_t)range.size * range.rows * range.slices;
+        if (range.access & WEIR_ACCESS_READ)
             entry->src = label;
-        if (range->access & WEIR_ACCESS_WRITE)
+        if (range.access & WEIR_ACCESS_WRITE)
             entry->dst = label;
     }
     if (!operation->u.note.timed)
