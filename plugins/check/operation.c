@@ -336,6 +336,20 @@ static bool is_of_thread(const struct weir_operation *operation)
            (operation->kind != WEIR_OPERATION_RECORD && operation->kind != WEIR_OPERATION_WAIT);
 }
 
+static bool is_call(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_HOST_CALL &&
+           !(operation->flags & WEIR_OPERATION_INTERNAL);
+}
+
+// With `strict` what the function learns is the queue's from the call on.
+static void note_call(struct check *check, struct check_queue *queue, uint64_t count)
+{
+    queue->waiting_calls++;
+    check->waiting_calls++;
+    check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, count);
+}
+
 static void note(struct check *check, struct check_queue *queue,
                  const struct weir_operation *operation)
 {
@@ -357,6 +371,8 @@ static void note(struct check *check, struct check_queue *queue,
     default:
         if (uses_bytes(operation))
             use(check, queue, count, operation);
+        if (is_call(operation))
+            note_call(check, queue, count);
         break;
     }
 }
@@ -372,14 +388,12 @@ weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
     bool done = false;
     if (status >= 0 && check->verify)
         status = check_verify(link, object, operation, &done);
-    const bool is_call = operation->kind == WEIR_OPERATION_HOST_CALL &&
-                         !(operation->flags & WEIR_OPERATION_INTERNAL);
     if (status >= 0 && !done)
-        status = is_call ? check_forward_call(link, object, operation)
-                         : link->next->ops->queue_submit(link->next, object, operation);
+        status = link->next->ops->queue_submit(link->next, object, operation);
     if (status >= 0)
         return status;
     check_lock(check); // what is not submitted uses nothing
+    check_calls_end(check, queue, is_call(operation));
     queue->actor.refused = queue->actor.base + operation->sequence;
     check->unseen_uses = true;
     check_unlock(check);

@@ -582,7 +582,7 @@ weir_status check_verify(const struct weir_link *link, weir_queue *queue,
     check_lock(check);
     const bool addressed = check->addressed;
     (void)check_unlock(check);
-    if (addressed || check_innermost_call || !await_calls(check)) {
+    if (addressed || link->host->in_host_call() || !await_calls(check)) {
         note(link, operation, addressed ? unverified_address : unverified_call);
         return WEIR_OK;
     }
