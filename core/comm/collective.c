@@ -140,7 +140,7 @@ static inline weir_status size_of(const struct call *call, size_t count, weir_da
     return WEIR_OK;
 }
 
-static bool meet(const struct weir_collective_range *a, const struct weir_collective_range *b)
+static bool meet(const struct weir_note_range *a, const struct weir_note_range *b)
 {
     if (a->buffer != b->buffer || !a->size || !b->size)
         return false;
@@ -149,20 +149,20 @@ static bool meet(const struct weir_collective_range *a, const struct weir_collec
 }
 
 // In place: one range, or the smaller is part `rank` of the larger.
-static bool is_in_place(const weir_comm *comm, const struct weir_collective_range *src,
-                        const struct weir_collective_range *dst)
+static bool is_in_place(const weir_comm *comm, const struct weir_note_range *src,
+                        const struct weir_note_range *dst)
 {
     if (src->size == dst->size)
         return src->offset == dst->offset;
-    const struct weir_collective_range *small = src->size < dst->size ? src : dst;
-    const struct weir_collective_range *large = small == src ? dst : src;
+    const struct weir_note_range *small = src->size < dst->size ? src : dst;
+    const struct weir_note_range *large = small == src ? dst : src;
     return small->offset >= large->offset &&
            (small->offset - large->offset) / small->size == comm->rank &&
            (small->offset - large->offset) % small->size == 0;
 }
 
-static weir_status check_overlap(const struct call *call, const struct weir_collective_range *src,
-                                 const struct weir_collective_range *dst)
+static weir_status check_overlap(const struct call *call, const struct weir_note_range *src,
+                                 const struct weir_note_range *dst)
 {
     if (!meet(src, dst) || is_in_place(call->comm, src, dst))
         return WEIR_OK;
@@ -179,7 +179,7 @@ static weir_status check_ranges(const struct call *call, struct weir_operation *
     const size_t step = weir_datatype_size(params->element);
     const bool is_read = reads(call);
     const bool is_written = writes(call);
-    struct weir_collective_range ranges[2];
+    struct weir_note_range ranges[2];
     uint32_t count = 0;
     size_t largest;
     weir_status status = check_element(call, params->element);
@@ -193,8 +193,8 @@ static weir_status check_ranges(const struct call *call, struct weir_operation *
         return refuse_range(call, "dst", NULL, 0, 0, params->element);
     operation->u.collective.src = is_read ? params->src : NULL;
     operation->u.collective.dst = is_written ? params->dst : NULL;
-    for (; count < 2 && weir_collective_range_at(operation, count, &ranges[count]); count++) {
-        const struct weir_collective_range *range = &ranges[count];
+    for (; count < 2 && weir_operation_range_at(operation, count, &ranges[count]); count++) {
+        const struct weir_note_range *range = &ranges[count];
         if (!is_good(call->comm, range->buffer, range->offset, range->size, step))
             return refuse_range(call, range->access == WEIR_ACCESS_READ ? "src" : "dst",
                                 range->buffer, range->offset, range->size, params->element);
@@ -223,11 +223,11 @@ static weir_status check_exchange(const struct call *call, uint32_t index)
 static weir_status check_received(const struct call *call, const struct weir_operation *operation,
                                   uint32_t index)
 {
-    struct weir_collective_range one = {0};
-    struct weir_collective_range other = {0};
-    (void)weir_collective_range_at(operation, index, &one);
+    struct weir_note_range one = {0};
+    struct weir_note_range other = {0};
+    (void)weir_operation_range_at(operation, index, &one);
     for (uint32_t i = 0; i < index; i++) {
-        (void)weir_collective_range_at(operation, i, &other);
+        (void)weir_operation_range_at(operation, i, &other);
         if ((one.access == WEIR_ACCESS_WRITE || other.access == WEIR_ACCESS_WRITE) &&
             meet(&one, &other))
             return refuse(call, "use separate ranges",

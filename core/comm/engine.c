@@ -204,7 +204,7 @@ weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
 
 // A range of the collective.
 struct side {
-    struct weir_collective_range range;
+    struct weir_note_range range;
     bool staged;
     size_t at; // in the staging memory
 };
@@ -232,7 +232,7 @@ static struct weir_exchange part_at(const struct weir_operation *operation, uint
 }
 
 // Whether the host can use the range where it is. The memory of a wrapped buffer may begin anywhere.
-static bool is_on_host(const struct weir_collective_range *range, size_t element_size)
+static bool is_on_host(const struct weir_note_range *range, size_t element_size)
 {
     const weir_buffer *buffer = range->buffer;
     return buffer->placement != WEIR_PLACE_DEVICE &&
@@ -257,7 +257,7 @@ static weir_status plan(struct carried *run)
     size_t size = 0;
     for (uint32_t i = 0; i < run->count; i++) {
         struct side *side = &run->sides[i];
-        (void)weir_collective_range_at(run->operation, i, &side->range);
+        (void)weir_operation_range_at(run->operation, i, &side->range);
         side->staged =
             side->range.size &&
             !is_on_host(&side->range, weir_datatype_size(part_at(run->operation, i).element));
@@ -350,9 +350,9 @@ static weir_status carry(weir_queue *queue, const struct weir_operation *operati
     struct carried run = {.queue = queue,
                           .operation = operation,
                           .comm = operation->u.collective.comm};
-    struct weir_collective_range range;
+    struct weir_note_range range;
     run.sides = run.fixed;
-    while (weir_collective_range_at(operation, run.count, &range))
+    while (weir_operation_range_at(operation, run.count, &range))
         run.count++;
     if (weir_is_numbered(operation->u.collective.kind) || run.count == 0)
         return carry_out(&run);

@@ -180,41 +180,12 @@ weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_graph_param
 
 // Use of buffers and kernels.
 
-static void count_buffer(weir_buffer *buffer, int change)
-{
-    if (buffer)
-        atomic_fetch_add(&buffer->member.uses, (unsigned)change);
-}
-
 static void count_buffers(const struct weir_operation *operation, int change)
 {
-    struct weir_collective_range range;
-    switch (operation->kind) {
-    case WEIR_OPERATION_LAUNCH:
-        for (size_t i = 0; i < operation->u.launch.argument_count; i++)
-            if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)
-                count_buffer(operation->u.launch.arguments[i].buffer, change);
-        return;
-    case WEIR_OPERATION_NATIVE:
-        for (size_t i = 0; i < operation->u.native.argument_count; i++)
-            count_buffer(operation->u.native.arguments[i].buffer, change);
-        return;
-    case WEIR_OPERATION_NOTE:
-        for (size_t i = 0; i < operation->u.note.range_count; i++)
-            count_buffer(operation->u.note.ranges[i].buffer, change);
-        return;
-    case WEIR_OPERATION_COLLECTIVE:
-        for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
-            count_buffer(range.buffer, change);
-        return;
-    case WEIR_OPERATION_COPY:
-    case WEIR_OPERATION_FILL:
-        count_buffer(operation->u.box.dst.buffer, change);
-        count_buffer(operation->u.box.src.buffer, change);
-        return;
-    default: // a host call
-        return;
-    }
+    struct weir_note_range range;
+    for (uint32_t i = 0; weir_operation_range_at(operation, i, &range); i++)
+        if (range.buffer)
+            atomic_fetch_add(&range.buffer->member.uses, (unsigned)change);
 }
 
 // The kernel or the communicator.
@@ -357,6 +328,7 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
     operation.u.graph.graph = graph;
     operation.u.graph.nodes = graph->parts.nodes;
     operation.u.graph.node_count = graph->parts.node_count;
+    operation.u.graph.branch_count = graph->parts.branch_count;
     const bool elsewhere = graph->launched.queue != queue->member.object.id;
     weir_status status = begin_comms(&graph->comms, &operation);
     if (status < 0)

@@ -301,12 +301,28 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     pthread_cond_broadcast(&delivery->changed);
 }
 
+// Tells plugins what the library does for the operation. Nodes of a graph have the number of its launch, and are not told.
+static void note_ran(enum weir_host_note_kind kind, weir_queue *queue,
+                     const struct weir_operation *operation, uint64_t begin_ns, uint64_t end_ns)
+{
+    const bool of_user = operation->kind == WEIR_OPERATION_HOST_CALL &&
+                         !(operation->flags & WEIR_OPERATION_INTERNAL);
+    const struct weir__host_caller caller = {.file = operation->file,
+                                             .line = operation->line,
+                                             .flags = of_user ? 0 : WEIR_HOST_NOTE_INTERNAL};
+    if (weir__takes_notes(queue->member.device) && !(operation->flags & WEIR_OPERATION_PART))
+        weir__host_note_ran(kind, queue, operation->sequence, begin_ns, end_ns, &caller);
+}
+
 static weir_status call_on_worker(weir_queue *queue, const struct weir_operation *operation,
                                   const struct weir_error *cause)
 {
     atomic_store(&queue->delivery.in_call, true);
+    note_ran(WEIR_HOST_NOTE_CALL, queue, operation, 0, 0);
+    const uint64_t begin_ns = weir_clock_now_ns();
     const weir_status status =
         weir__call_host(operation->u.host_call.function, operation->u.host_call.user, cause);
+    note_ran(WEIR_HOST_NOTE_RAN, queue, operation, begin_ns, weir_clock_now_ns());
     atomic_store(&queue->delivery.in_call, false);
     if (!(operation->flags & WEIR_OPERATION_INTERNAL)) // a plugin's own submits no work
         atomic_fetch_add(&queue->member.device->calls_ended, 1);
@@ -399,11 +415,8 @@ static weir_status run_collectives(weir_queue *queue, const struct weir_operatio
     const uint64_t begin_ns = weir_clock_now_ns();
     status = launch ? weir__replay_launch(queue->delivery.link, queue, operation)
                     : ops->run(queue, operation);
-    if (!launch && !by_device && weir__takes_notes(queue->member.device))
-        weir__host_note_ran(WEIR_HOST_NOTE_COLLECTIVE, queue, operation->sequence, begin_ns,
-                            weir_clock_now_ns(),
-                            &(struct weir__host_caller){operation->file, operation->line,
-                                                        WEIR_HOST_NOTE_INTERNAL, NULL});
+    if (!launch && !by_device)
+        note_ran(WEIR_HOST_NOTE_RAN, queue, operation, begin_ns, weir_clock_now_ns());
     if (launch && status < 0) {
         status = with_detail(status);
         ops->skip(operation); // a replay has run in part

@@ -179,7 +179,7 @@ weir_status weir__host_note_access(enum weir_host_note_kind kind, weir_buffer *b
 void weir__host_note_complete(weir_queue *producer, struct weir_event event, weir_status status,
                               const struct weir__host_caller *caller);
 
-// COLLECTIVE, TIMES: operation `sequence` ran in that time of weir_clock_now_ns(). The thread's error stays as
+// RAN, TIMES: operation `sequence` ran in that time of weir_clock_now_ns(). The thread's error stays as
 // it is.
 void weir__host_note_ran(enum weir_host_note_kind kind, weir_queue *queue, uint64_t sequence,
                          uint64_t begin_ns, uint64_t end_ns,

@@ -21,115 +21,63 @@ static void check_host_learns(struct check *check, const struct check_actor *pro
     }
 }
 
-struct check_call {
-    struct check_call *next; // of the queue
-    struct check *check;
-    struct check_queue *queue;
-    weir_host_function function;
-    void *user;
-    uint64_t count;
-    struct check_call *outer; // of the thread
-    uint32_t open;            // accesses that the function has begun and not ended
-};
-
-WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
+// The queue of the call that the thread runs, of any link; NULL: none.
+static WEIR_MODULE_THREAD_LOCAL struct check_queue *innermost;
 
 // With the lock held.
-static struct check_call *call_of(const struct check *check)
+static struct check_queue *caller_of(const struct check *check)
 {
     if (check->waiting_calls == 0)
         return NULL;
-    struct check_call *call = check_innermost_call;
-    while (call && call->check != check)
-        call = call->outer;
-    return call;
+    struct check_queue *queue = innermost;
+    while (queue && queue->check != check)
+        queue = queue->outer;
+    return queue;
 }
 
 struct check_actor *check_call_place(const struct check *check, uint64_t *out_count)
 {
-    const struct check_call *call = call_of(check);
-    *out_count = call ? call->count : 0;
-    return call ? &call->queue->actor : NULL;
+    struct check_queue *queue = caller_of(check);
+    *out_count = queue ? queue->call : 0;
+    return queue ? &queue->actor : NULL;
 }
 
 // Host calls.
 
-// Nearly always the first of its queue.
-void check_call_give_back(struct check_call *call)
+void check_calls_end(struct check *check, struct check_queue *queue, uint32_t count)
 {
-    struct check_call **at = &call->queue->calls;
-    while (*at != call)
-        at = &(*at)->next;
-    *at = call->next;
-    if (!*at)
-        call->queue->calls_end = at;
-    call->check->waiting_calls--;
-    free(call);
+    queue->waiting_calls -= count;
+    check->waiting_calls -= count;
 }
 
-static weir_status run_call(void *user)
+static void begin_call(struct check *check, const struct weir_host_note *note)
 {
-    struct check_call *call = user;
-    struct check *check = call->check;
-    call->outer = check_innermost_call;
-    check_innermost_call = call;
+    struct check_queue *queue = check_queue_of(check->link, note->u.ran.queue);
+    queue->call = queue->actor.base + note->u.ran.sequence;
+    queue->check = check;
+    queue->open = 0;
+    queue->outer = innermost;
+    innermost = queue;
     check_lock(check);
     if (check->needless)
-        check_hint_host_learns(check, call->queue, call->count - 1, NULL);
-    check_host_learns(check, &call->queue->actor, call->count - 1, false);
+        check_hint_host_learns(check, queue, queue->call - 1, NULL);
+    check_host_learns(check, &queue->actor, queue->call - 1, false);
     check_news(check); // what the thread releases is more from now on
     check_unlock(check);
-    const weir_status status = call->function(call->user);
-    check_innermost_call = call->outer;
+}
+
+static void end_call(struct check *check, const struct weir_host_note *note)
+{
+    struct check_queue *queue = check_queue_of(check->link, note->u.ran.queue);
+    struct check_queue **at = &innermost;
+    while (*at != queue)
+        at = &(*at)->outer;
+    *at = queue->outer;
     check_lock(check);
     if (!check->strict)
-        check_floor_learn(&check->actors, &call->queue->actor, call->count);
-    check_call_give_back(call);
+        check_floor_learn(&check->actors, &queue->actor, queue->call);
+    check_calls_end(check, queue, queue->waiting_calls > 0); // none: a later plugin made it
     check_unlock(check);
-    return status;
-}
-
-// With `strict` what the function learns is the queue's from the call on.
-static struct check_call *take_call(struct check *check, struct check_queue *queue,
-                                    const struct weir_operation *operation)
-{
-    struct check_call *call = malloc(sizeof *call);
-    if (!call)
-        return NULL;
-    *call = (struct check_call){
-        .check = check,
-        .queue = queue,
-        .function = operation->u.host_call.function,
-        .user = operation->u.host_call.user,
-        .count = queue->actor.base + operation->sequence,
-    };
-    check_lock(check);
-    *queue->calls_end = call;
-    queue->calls_end = &call->next;
-    check->waiting_calls++;
-    check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, call->count);
-    check_unlock(check);
-    return call;
-}
-
-weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
-                               const struct weir_operation *operation)
-{
-    struct check *check = check_of(link);
-    struct check_call *call = take_call(check, check_queue_of(link, object), operation);
-    if (!call)
-        return weir_host_no_memory(link->host, "a host call");
-    struct weir_operation_room room;
-    struct weir_operation *wrapped = weir_operation_copy(&room, operation);
-    wrapped->u.host_call.function = run_call;
-    wrapped->u.host_call.user = call;
-    const weir_status status = link->next->ops->queue_submit(link->next, object, wrapped);
-    if (status < 0) {
-        check_lock(check);
-        check_call_give_back(call);
-        check_unlock(check);
-    }
-    return status;
 }
 
 // Accesses.
@@ -140,21 +88,20 @@ static struct check_origin origin_of(const struct check *check, const struct wei
 }
 
 // The function of a host call begins an access.
-static void use_in_call(struct check *check, const struct check_call *call,
-                        struct check_buffer *buffer, const struct check_shape *shape,
-                        const struct weir_host_note *note)
+static void use_in_call(struct check *check, struct check_queue *queue, struct check_buffer *buffer,
+                        const struct check_shape *shape, const struct weir_host_note *note)
 {
     struct check_user user = {
         .actors = &check->actors,
-        .actor = &call->queue->actor,
-        .count = call->count,
-        .counts = check_actor_clock_at(&call->queue->actor, call->count),
+        .actor = &queue->actor,
+        .count = queue->call,
+        .counts = check_actor_clock_at(&queue->actor, queue->call),
         .thread = check->strict ? check_thread_self(check) : NULL,
         .late = true,
         .origin = origin_of(check, note),
     };
     if (check->needless)
-        check_hint_forget_use(check, user.actor->index, call->count);
+        check_hint_forget_use(check, user.actor->index, user.count);
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
 }
 
@@ -199,9 +146,9 @@ static void note_end(struct check *check, const struct weir_host_note *note)
     struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
     struct check_open **at = &buffer->open;
     check_lock(check);
-    struct check_call *call = call_of(check);
-    if (call && call->open > 0 && note->u.access.size > 0) {
-        call->open--;
+    struct check_queue *caller = caller_of(check);
+    if (caller && caller->open > 0 && note->u.access.size > 0) {
+        caller->open--;
     } else {
         while (*at && ((*at)->access != note->u.access.access ||
                        (*at)->begin != note->u.access.offset || (*at)->size != note->u.access.size))
@@ -237,10 +184,10 @@ static weir_status note_begin(const struct weir_link *link, const struct weir_ho
     struct check_buffer *buffer = check_buffer_of(link, note->u.access.buffer);
     const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
     check_lock(check);
-    struct check_call *call = call_of(check);
-    if (call) {
-        use_in_call(check, call, buffer, &shape, note);
-        call->open++;
+    struct check_queue *caller = caller_of(check);
+    if (caller) {
+        use_in_call(check, caller, buffer, &shape, note);
+        caller->open++;
     } else {
         use_in_thread(check, buffer, &shape, note);
         keep_open(check, buffer, note);
@@ -274,7 +221,15 @@ weir_status check_host_note(const struct weir_link *link, const struct weir_host
     case WEIR_HOST_NOTE_COMPLETE:
         note_complete(check, note);
         break;
-    default: // newer than this plugin
+    case WEIR_HOST_NOTE_CALL:
+        if (!(note->flags & WEIR_HOST_NOTE_INTERNAL))
+            begin_call(check, note);
+        break;
+    case WEIR_HOST_NOTE_RAN: // a collective is INTERNAL
+        if (!(note->flags & WEIR_HOST_NOTE_INTERNAL))
+            end_call(check, note);
+        break;
+    default: // of no interest here
         break;
     }
     return link->next->ops->host_note(link->next, note);

@@ -130,7 +130,6 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     if (!queue)
         return weir_host_no_memory(link->host, "the clock of a queue");
     queue->device = device;
-    queue->calls_end = &queue->calls;
     queue->actor.label = weir_queue_object(object)->label;
     queue->actor.id = weir_queue_object(object)->id;
     queue->actor.exposed = setup->native;
@@ -152,8 +151,7 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
     struct check *check = check_of(link);
     struct check_queue *queue = check_queue_of(link, object);
     check_lock(check);
-    while (queue->calls)
-        check_call_give_back(queue->calls);
+    check_calls_end(check, queue, queue->waiting_calls);
     if (check->needless)
         check_hint_queue_ends(check, queue);
     check_actor_remove(&check->actors, &queue->actor);

@@ -65,9 +65,9 @@ struct probe {
 };
 
 // What it lacks memory for stays NULL or is not added.
-static bool begin_probe(struct probe *probe, const struct weir_operation *operation,
-                        uint32_t branch_count)
+static bool begin_probe(struct probe *probe, const struct weir_operation *operation)
 {
+    const uint32_t branch_count = operation->u.graph.branch_count;
     probe->branches = calloc(branch_count, sizeof *probe->branches);
     probe->counts = calloc(operation->u.graph.node_count, sizeof *probe->counts);
     bool made = probe->branches && probe->counts;
@@ -126,18 +126,12 @@ static void examine_node(struct check *check, struct probe *probe,
 static void examine(struct check *check, const struct weir_operation *operation)
 {
     struct probe probe = {.branches = NULL};
-    const uint32_t count = operation->u.graph.node_count;
-    uint32_t branch_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct weir_graph_node *node = weir_graph_node_at(operation->u.graph.nodes, i);
-        branch_count = node->branch >= branch_count ? node->branch + 1 : branch_count;
-    }
-    if (branch_count < 2)
+    if (operation->u.graph.branch_count < 2)
         return;
-    if (begin_probe(&probe, operation, branch_count))
-        for (uint32_t i = 0; i < count; i++)
+    if (begin_probe(&probe, operation))
+        for (uint32_t i = 0; i < operation->u.graph.node_count; i++)
             examine_node(check, &probe, operation, i);
-    end_probe(check, &probe, branch_count);
+    end_probe(check, &probe, operation->u.graph.branch_count);
 }
 
 // Launches of one graph come one after the other, whatever their queues are.
@@ -181,24 +175,21 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
         queue->actor.recorded = count;
 }
 
-static void use_range(struct check *check, const struct check_user *user, const weir_buffer *buffer,
-                      size_t offset, size_t size, weir_access access)
-{
-    const struct check_shape shape = check_shape_range(offset, size);
-    if (size > 0)
-        check_use_bytes(check, user, check_buffer_of(check->link, buffer), &shape, access);
-}
-
 // What is read first, since it may not have been written.
-static void use_arguments(struct check *check, const struct check_user *user,
-                          const struct weir_argument *arguments, size_t count)
+static void use_ranges(struct check *check, const struct check_user *user,
+                       const struct weir_operation *operation)
 {
+    struct weir_note_range range;
     for (int read = 1; read >= 0; read--)
-        for (size_t i = 0; i < count; i++)
-            if (arguments[i].kind == WEIR_PARAMETER_BUFFER &&
-                ((arguments[i].access & WEIR_ACCESS_READ) != 0) == read)
-                use_range(check, user, arguments[i].buffer, arguments[i].offset, arguments[i].size,
-                          arguments[i].access);
+        for (uint32_t i = 0; weir_operation_range_at(operation, i, &range); i++) {
+            if (range.size == 0 || ((range.access & WEIR_ACCESS_READ) != 0) != read)
+                continue;
+            const struct check_shape shape =
+                check_shape_box(range.offset, range.size, range.rows, range.pitch, range.slices,
+                                range.slice_pitch);
+            check_use_bytes(check, user, check_buffer_of(check->link, range.buffer), &shape,
+                            (weir_access)(range.access | (range.assumed ? CHECK_ASSUMED : 0)));
+        }
 }
 
 // The former uses of memory that is allocated stay if this queue comes after its release. Otherwise the pool knows that
@@ -223,43 +214,6 @@ static void use_pool(struct check *check, struct check_user *user,
     check_gaps_reset(buffer, operation->u.pool.size);
 }
 
-// What is read first, since it may not have been written.
-static void use_collective(struct check *check, const struct check_user *user,
-                           const struct weir_operation *operation)
-{
-    const weir_access order[] = {WEIR_ACCESS_READ, WEIR_ACCESS_WRITE};
-    struct weir_collective_range range;
-    for (size_t turn = 0; turn < 2; turn++)
-        for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
-            if (range.access == order[turn])
-                use_range(check, user, range.buffer, range.offset, range.size, range.access);
-}
-
-// What is read first, since it may not have been written.
-static void use_note(struct check *check, struct check_user *user,
-                     const struct weir_operation *operation)
-{
-    user->origin.kernel = operation->u.note.name;
-    for (int read = 1; read >= 0; read--) {
-        for (size_t i = 0; i < operation->u.note.range_count; i++) {
-            const struct weir_note_range *it = &operation->u.note.ranges[i];
-            const weir_access access =
-                (weir_access)(it->access | (it->assumed ? CHECK_ASSUMED : 0));
-            if (it->size == 0 || ((it->access & WEIR_ACCESS_READ) != 0) != read)
-                continue;
-            if (it->rows < 2 && it->slices < 2) {
-                use_range(check, user, it->buffer, it->offset, it->size, access);
-                continue;
-            }
-            const struct check_shape shape =
-                check_shape_box(it->offset, it->size, it->rows ? it->rows : 1,
-                                it->rows > 1 ? it->pitch : it->size, it->slices ? it->slices : 1,
-                                it->slice_pitch);
-            check_use_bytes(check, user, check_buffer_of(check->link, it->buffer), &shape, access);
-        }
-    }
-}
-
 static void use_nodes(struct check *check, struct check_user *user,
                       const struct weir_operation *operation)
 {
@@ -273,56 +227,31 @@ static void use_nodes(struct check *check, struct check_user *user,
     }
 }
 
-// The uses of operations.
-
-static void use_volume(struct check *check, const struct check_user *user,
-                       const struct weir_box *box, const struct weir_volume *volume,
-                       weir_access access)
-{
-    const struct check_shape shape =
-        check_shape_box(volume->offset, box->width, box->height, volume->pitch, box->depth,
-                        volume->slice_pitch);
-    check_use_bytes(check, user, check_buffer_of(check->link, volume->buffer), &shape, access);
-}
-
 // The operation's uses, by its kind; of a graph, those of all its nodes.
 static void check_use_operation(struct check *check, struct check_user *user,
                                 const struct weir_operation *operation)
 {
     switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        use_volume(check, user, &operation->u.box, &operation->u.box.src, WEIR_ACCESS_READ);
-        use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_FILL:
-        use_volume(check, user, &operation->u.box, &operation->u.box.dst, WEIR_ACCESS_WRITE);
-        break;
-    case WEIR_OPERATION_LAUNCH:
-        user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
-        use_arguments(check, user, operation->u.launch.arguments,
-                      operation->u.launch.argument_count);
-        break;
-    case WEIR_OPERATION_NATIVE:
-        check->unseen_writes = true;
-        use_arguments(check, user, operation->u.native.arguments,
-                      operation->u.native.argument_count);
-        break;
     case WEIR_OPERATION_POOL_ALLOCATE:
     case WEIR_OPERATION_POOL_FREE:
         use_pool(check, user, operation);
-        break;
-    case WEIR_OPERATION_COLLECTIVE:
-        use_collective(check, user, operation);
-        break;
-    case WEIR_OPERATION_NOTE:
-        use_note(check, user, operation);
-        break;
+        return;
     case WEIR_OPERATION_GRAPH:
         use_nodes(check, user, operation);
+        return;
+    case WEIR_OPERATION_LAUNCH:
+        user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
         break;
-    default: // uses nothing that is known
+    case WEIR_OPERATION_NOTE:
+        user->origin.kernel = operation->u.note.name;
+        break;
+    case WEIR_OPERATION_NATIVE:
+        check->unseen_writes = true;
+        break;
+    default:
         break;
     }
+    use_ranges(check, user, operation);
 }
 
 // Regions: the innermost one of a thread is part of what the thread submits. A thread keeps its
@@ -407,6 +336,20 @@ static bool is_of_thread(const struct weir_operation *operation)
            (operation->kind != WEIR_OPERATION_RECORD && operation->kind != WEIR_OPERATION_WAIT);
 }
 
+static bool is_call(const struct weir_operation *operation)
+{
+    return operation->kind == WEIR_OPERATION_HOST_CALL &&
+           !(operation->flags & WEIR_OPERATION_INTERNAL);
+}
+
+// With `strict` what the function learns is the queue's from the call on.
+static void note_call(struct check *check, struct check_queue *queue, uint64_t count)
+{
+    queue->waiting_calls++;
+    check->waiting_calls++;
+    check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, count);
+}
+
 static void note(struct check *check, struct check_queue *queue,
                  const struct weir_operation *operation)
 {
@@ -428,6 +371,8 @@ static void note(struct check *check, struct check_queue *queue,
     default:
         if (uses_bytes(operation))
             use(check, queue, count, operation);
+        if (is_call(operation))
+            note_call(check, queue, count);
         break;
     }
 }
@@ -443,14 +388,12 @@ weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
     bool done = false;
     if (status >= 0 && check->verify)
         status = check_verify(link, object, operation, &done);
-    const bool is_call = operation->kind == WEIR_OPERATION_HOST_CALL &&
-                         !(operation->flags & WEIR_OPERATION_INTERNAL);
     if (status >= 0 && !done)
-        status = is_call ? check_forward_call(link, object, operation)
-                         : link->next->ops->queue_submit(link->next, object, operation);
+        status = link->next->ops->queue_submit(link->next, object, operation);
     if (status >= 0)
         return status;
     check_lock(check); // what is not submitted uses nothing
+    check_calls_end(check, queue, is_call(operation));
     queue->actor.refused = queue->actor.base + operation->sequence;
     check->unseen_uses = true;
     check_unlock(check);

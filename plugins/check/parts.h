@@ -147,8 +147,12 @@ struct check_queue {
     weir_device *device;
     const char *record_file; // of its last record
     int record_line;
-    struct check_call *calls; // host calls that have not returned
-    struct check_call **calls_end;
+    uint32_t waiting_calls; // host calls that have not returned
+    // Of the one that runs.
+    const struct check *check; // the link
+    uint64_t call;             // its count
+    uint32_t open;             // accesses that its function has begun and not ended
+    struct check_queue *outer; // of the call of another link that the thread is in
     // With hints.
     uint64_t worked;            // the count of its last operation that may use bytes
     uint64_t called;            // of its last host call
@@ -357,15 +361,10 @@ static inline weir_status check_unlock(struct check *check)
 // host.c
 
 weir_status check_host_note(const struct weir_link *link, const struct weir_host_note *note);
-// Forwards a host call with a function that notes when it runs.
-weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
-                               const struct weir_operation *operation);
-// The one that the calling thread runs, of any link; NULL: none.
-extern WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
-// The queue and the place of the host call of this link that it runs, or NULL.
+// The queue and the place of the host call of this link that the calling thread runs, or NULL.
 struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
-// One that has run, or never will.
-void check_call_give_back(struct check_call *call);
+// So many of the queue's host calls have returned, or never will.
+void check_calls_end(struct check *check, struct check_queue *queue, uint32_t count);
 
 // verify.c
 

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "plugins/kit/kit.h"
 
 enum {
     GUARD_BYTES = 65536, // in front of a copy and after it
@@ -80,7 +79,7 @@ static void destroy_from(const struct weir_link *link, const struct weir_link *e
 
 static struct own_buffer *make_object(const struct weir_link *link)
 {
-    const size_t count = plugin_last_link(link)->index + 1;
+    const size_t count = link->backend->index + 1;
     struct own_buffer *own = calloc(1, sizeof *own + count * sizeof *own->data);
     if (!own)
         return NULL;
@@ -154,12 +153,7 @@ static weir_status submit_trial(const struct trial *trial, struct weir_operation
 static weir_status submit_copy(const struct trial *trial, weir_buffer *dst, size_t dst_offset,
                                weir_buffer *src, size_t size)
 {
-    struct weir_operation copy = {
-        .struct_size = sizeof copy,
-        .kind = WEIR_OPERATION_COPY,
-        .file = trial->operation->file,
-        .line = trial->operation->line,
-    };
+    struct weir_operation copy = weir_operation_internal(WEIR_OPERATION_COPY, trial->operation, 0);
     weir_box_row(&copy.u.box, dst, dst_offset, src, 0, size);
     return submit_trial(trial, &copy);
 }
@@ -543,12 +537,8 @@ static weir_status verify_nodes(const struct weir_link *link, weir_queue *queue,
         if (status >= 0)
             status = finish(link, queue, submit(link, queue, node, launch->sequence - 1));
     }
-    struct weir_operation record = {
-        .struct_size = sizeof record,
-        .kind = WEIR_OPERATION_RECORD,
-        .file = launch->file,
-        .line = launch->line,
-    };
+    struct weir_operation record =
+        weir_operation_internal(WEIR_OPERATION_RECORD, launch, launch->sequence);
     return status < 0 ? status : submit(link, queue, &record, launch->sequence);
 }
 
@@ -592,7 +582,7 @@ weir_status check_verify(const struct weir_link *link, weir_queue *queue,
     check_lock(check);
     const bool addressed = check->addressed;
     (void)check_unlock(check);
-    if (addressed || check_innermost_call || !await_calls(check)) {
+    if (addressed || link->host->in_host_call() || !await_calls(check)) {
         note(link, operation, addressed ? unverified_address : unverified_call);
         return WEIR_OK;
     }

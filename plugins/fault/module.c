@@ -355,15 +355,9 @@ static weir_status submit_call(const struct weir_link *link, weir_queue *queue,
     if (!call)
         return weir_host_no_memory(link->host, "a fault");
     *call = (struct call){fault_of(link), number, operation->kind};
-    struct weir_operation own = {
-        .struct_size = sizeof own,
-        .kind = WEIR_OPERATION_HOST_CALL,
-        .flags =
-            WEIR_OPERATION_INTERNAL | WEIR_OPERATION_ALWAYS | (follows ? WEIR_OPERATION_PART : 0),
-        .file = operation->file,
-        .line = operation->line,
-        .sequence = operation->sequence,
-    };
+    struct weir_operation own =
+        weir_operation_internal(WEIR_OPERATION_HOST_CALL, operation, operation->sequence);
+    own.flags |= WEIR_OPERATION_ALWAYS | (follows ? WEIR_OPERATION_PART : 0);
     own.u.host_call.function = run_call;
     own.u.host_call.user = call;
     const weir_status status = forward(link, queue, &own);

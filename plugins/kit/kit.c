@@ -11,19 +11,12 @@ weir_status plugin_refuse_second(const struct weir_link *link, const char *remed
     return WEIR_OK;
 }
 
-const struct weir_link *plugin_last_link(const struct weir_link *link)
-{
-    while (link->next)
-        link = link->next;
-    return link;
-}
-
 uint64_t plugin_collective_bytes(const struct weir_operation *operation)
 {
-    struct weir_collective_range range;
+    struct weir_note_range range;
     uint64_t read = 0;
     uint64_t written = 0;
-    for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
+    for (uint32_t i = 0; weir_operation_range_at(operation, i, &range); i++)
         *(range.access == WEIR_ACCESS_READ ? &read : &written) += range.size;
     return read > written ? read : written;
 }

@@ -13,9 +13,6 @@
 // Errors: WEIR_ERROR_CONFIG if a link after this one is of the same plugin.
 weir_status plugin_refuse_second(const struct weir_link *link, const char *remedy);
 
-// The backend's link.
-const struct weir_link *plugin_last_link(const struct weir_link *link);
-
 // How many bytes a collective reads, or writes if it writes more.
 uint64_t plugin_collective_bytes(const struct weir_operation *operation);
 

@@ -88,16 +88,12 @@ static bool is_call(const struct weir_graph_node *node)
 static bool perturb_takes_apart(const struct perturb *perturb, const struct weir_operation *launch)
 {
     const uint32_t count = launch->u.graph.node_count;
-    bool forks = false;
     if (launch->flags & WEIR_OPERATION_COLLECTIVES || count > NODES_MAX)
         return false;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct weir_graph_node *node = weir_graph_node_at(launch->u.graph.nodes, i);
-        if (perturb->calls_change && is_call(node))
+    for (uint32_t i = 0; i < count && perturb->calls_change; i++)
+        if (is_call(weir_graph_node_at(launch->u.graph.nodes, i)))
             return false;
-        forks = forks || node->branch != weir_graph_node_at(launch->u.graph.nodes, 0)->branch;
-    }
-    return forks;
+    return launch->u.graph.branch_count > 1;
 }
 
 // Which of the nodes that may run is next: the one with the largest number.
@@ -159,12 +155,8 @@ static struct perturb_operation *perturb_graph_copy(struct perturb *perturb,
 {
     const uint32_t count = launch->u.graph.node_count;
     const uint64_t number = weir_random_next(&perturb->random);
-    const struct weir_operation record = {
-        .struct_size = sizeof record,
-        .kind = WEIR_OPERATION_RECORD,
-        .file = launch->file,
-        .line = launch->line,
-    };
+    const struct weir_operation record =
+        weir_operation_internal(WEIR_OPERATION_RECORD, launch, launch->sequence);
     struct order order = {.launch = launch, .branches = number % 2 ? number : 0};
     struct perturb_operation *first = NULL;
     struct perturb_operation **end = &first;
@@ -174,7 +166,7 @@ static struct perturb_operation *perturb_graph_copy(struct perturb *perturb,
     for (uint32_t i = 0; ok && i < count; i++)
         ok = add(perturb, &end, node_at(&order, choose(perturb, &order))->operation,
                  launch->sequence, WEIR_OPERATION_PART);
-    if (ok && add(perturb, &end, &record, launch->sequence, WEIR_OPERATION_INTERNAL))
+    if (ok && add(perturb, &end, &record, launch->sequence, 0))
         return first;
     perturb_operations_destroy(first);
     return NULL;

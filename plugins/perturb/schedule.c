@@ -270,14 +270,8 @@ static weir_status submit(const struct perturb_batch *batch, const struct weir_o
 static void submit_gate(struct perturb_batch *batch)
 {
     const struct weir_operation *first = perturb_of_user(batch->first);
-    struct weir_operation operation = {
-        .struct_size = sizeof operation,
-        .kind = WEIR_OPERATION_HOST_CALL,
-        .flags = WEIR_OPERATION_INTERNAL,
-        .file = first->file,
-        .line = first->line,
-        .sequence = first->sequence - 1, // the first itself is not handed on yet
-    };
+    struct weir_operation operation = // the first itself is not handed on yet
+        weir_operation_internal(WEIR_OPERATION_HOST_CALL, first, first->sequence - 1);
     operation.u.host_call.function = gate;
     operation.u.host_call.user = batch;
     (void)submit(batch, &operation);

@@ -163,7 +163,7 @@ static weir_status sim_open(struct weir_link *link, const struct weir_setting *c
     if (!sim)
         return weir_host_no_memory(link->host, "the plugin sim");
     sim->link = link;
-    sim->graphs = plugin_last_link(link)->ops->graph_create != NULL;
+    sim->graphs = link->backend->ops->graph_create != NULL;
     sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
     sim->number = atomic_fetch_add(&last_number, 1) + 1;
     sim->woken_ns = BEGINNING_NS;

@@ -489,15 +489,13 @@ static const struct weir_graph_node *node_at(const struct weir_operation *launch
 static bool reserve_graph(struct sim_virtual_queue *queue, const struct weir_operation *launch)
 {
     const size_t count = launch->u.graph.node_count;
-    size_t most = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct weir_graph_node *node = node_at(launch, i);
-        while (queue->lane_count <= node->branch)
-            if (!sim_lane_add(queue))
-                return false;
-        most = node->dependency_count > most ? node->dependency_count : most;
-    }
-    most = queue->lane_count > most ? queue->lane_count : most;
+    while (queue->lane_count < launch->u.graph.branch_count)
+        if (!sim_lane_add(queue))
+            return false;
+    size_t most = queue->lane_count;
+    for (uint32_t i = 0; i < count; i++)
+        if (node_at(launch, i)->dependency_count > most)
+            most = node_at(launch, i)->dependency_count;
     if (count + most <= queue->point_room)
         return true;
     struct sim_point *points = realloc(queue->points, (count + most) * sizeof *points);
@@ -582,13 +580,11 @@ static weir_status graph_place(const struct weir_link *link, struct sim_virtual_
 {
     const struct sim_model *model = queue->sim->model;
     const uint32_t nodes = launch->u.graph.node_count;
-    uint32_t branches = 1;
+    const uint32_t branches = launch->u.graph.branch_count;
     weir_status status = WEIR_OK;
     for (uint32_t i = 0; i < nodes && status == WEIR_OK; i++) { // all of them have costs
-        const struct weir_graph_node *node = node_at(launch, i);
         struct sim_work work = {0};
-        status = describe(link, node->operation, &work);
-        branches = node->branch < branches ? branches : node->branch + 1;
+        status = describe(link, node_at(launch, i)->operation, &work);
     }
     if (status < 0)
         return status;

@@ -57,14 +57,32 @@ void trace_pair_clocks(const struct weir_link *link, struct trace_device *device
 // order. A time without an entry belongs to an operation that was not kept because the ring was full. An
 // entry that is older than the newest time, and has none, gets none: it was not fetched soon enough.
 
-bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
+static bool has_run(const struct trace_entry *entry)
 {
-    return entry->kind != WEIR_OPERATION_COLLECTIVE || queue->trace->clock ||
-           queue->device->has_collectives;
+    return atomic_load_explicit(&entry->called, memory_order_acquire);
 }
 
-// The times of an operation on the host's clock: of a NOTE, whose entry is kept until it has them, or of a collective
-// that the front end has carried out, possibly before the submit has returned.
+bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
+{
+    if (queue->trace->clock) // these links time all
+        return true;
+    return entry->kind == WEIR_OPERATION_COLLECTIVE ? queue->device->has_collectives
+                                                    : entry->kind != WEIR_OPERATION_HOST_CALL;
+}
+
+// Whether the note has the times of that entry. In virtual time what the front end runs has those of the links after
+// this one. A plugin's own host call has the number of the operation before it.
+static bool is_of(const struct trace_queue *queue, const struct trace_entry *entry,
+                  const struct weir_host_note *note)
+{
+    if (note->kind == WEIR_HOST_NOTE_TIMES)
+        return entry->kind == WEIR_OPERATION_NOTE;
+    return !queue->trace->clock && !has_run(entry) &&
+           (entry->kind == WEIR_OPERATION_HOST_CALL || entry->kind == WEIR_OPERATION_COLLECTIVE);
+}
+
+// The times of an operation on the host's clock: of a NOTE, whose entry is kept until it has them, or of what the front
+// end has carried out, possibly before the submit has returned.
 static void set_times(struct trace_queue *queue, const struct weir_host_note *note)
 {
     const uint64_t begun = atomic_load_explicit(&queue->begun, memory_order_acquire);
@@ -77,31 +95,28 @@ static void set_times(struct trace_queue *queue, const struct weir_host_note *no
         else
             high = middle;
     }
-    struct trace_entry *entry = &queue->ring[low & queue->mask];
-    // In virtual time a collective has the times of the links after this one.
-    const bool collective = entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock;
-    if (low == begun || entry->sequence != note->u.ran.sequence ||
-        (entry->kind != WEIR_OPERATION_NOTE && !collective))
+    for (; low < begun; low++) {
+        struct trace_entry *entry = &queue->ring[low & queue->mask];
+        if (entry->sequence != note->u.ran.sequence)
+            return;
+        if (!is_of(queue, entry, note))
+            continue;
+        entry->start_ns = note->u.ran.begin_ns;
+        entry->end_ns = note->u.ran.end_ns;
+        atomic_store_explicit(&entry->called, true, memory_order_release);
         return;
-    entry->start_ns = note->u.ran.begin_ns;
-    entry->end_ns = note->u.ran.end_ns;
-    atomic_store_explicit(&entry->called, true, memory_order_release);
+    }
 }
 
 weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note)
 {
-    if (note->kind == WEIR_HOST_NOTE_COLLECTIVE || note->kind == WEIR_HOST_NOTE_TIMES) {
+    if (note->kind == WEIR_HOST_NOTE_RAN || note->kind == WEIR_HOST_NOTE_TIMES) {
         struct trace_queue *queue = trace_queue_of(link, note->u.ran.queue);
         pthread_mutex_lock(&queue->lock);
         set_times(queue, note);
         pthread_mutex_unlock(&queue->lock);
     }
     return link->next->ops->host_note(link->next, note);
-}
-
-static bool has_run(const struct trace_entry *entry)
-{
-    return atomic_load_explicit(&entry->called, memory_order_acquire);
 }
 
 static uint32_t count_wanted(const struct trace_entry *entry)
@@ -246,16 +261,13 @@ static bool join_next(struct trace_queue *queue, uint64_t head, bool last)
     // Times of a note may never come, and must not keep later entries from being written.
     if (entry->kind == WEIR_OPERATION_NOTE)
         return join_call(queue, entry, last || head - queue->joined > queue->mask / 2);
-    if (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock)
+    if (!trace_is_by_device(queue, entry) || has_run(entry))
         return join_call(queue, entry, last);
-    if (entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock) {
-        if (!trace_is_by_device(queue, entry) || has_run(entry))
-            return join_call(queue, entry, last);
-        // Where the device has an engine for collectives, the front end may still carry one out, of which the
-        // backend times the copies. It has told that when a later operation runs.
-        if (!last && queue->last_fetched <= entry->sequence)
-            return false;
-    }
+    // Where the device has an engine for collectives, the front end may still carry one out, of which the
+    // backend times the copies. It has told that when a later operation runs.
+    if (entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock && !last &&
+        queue->last_fetched <= entry->sequence)
+        return false;
     return join_work(queue, entry, last);
 }
 

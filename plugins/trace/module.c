@@ -142,9 +142,9 @@ static bool create_writer(struct trace *trace, char *message, size_t message_siz
     const struct weir_trace_meta meta = {
         .program = program,
         .weir = WEIR_VERSION_STRING,
-        .backend = trace->backend->name,
+        .backend = trace->link->backend->name,
         .plugins = plugins,
-        .source = source_of(trace->backend->name),
+        .source = source_of(trace->link->backend->name),
         .base_unix_ns = trace->clock ? 0 : unix_ns,
         .process = trace->clock ? VIRTUAL_PROCESS : (uint64_t)getpid(),
     };
@@ -210,7 +210,6 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
         return weir_host_no_memory(link->host, "a trace");
     trace->link = link;
     trace->number = atomic_fetch_add(&numbers, 1) + 1;
-    trace->backend = plugin_last_link(link);
     trace->clock = link->next->ops->extension(link->next, WEIR_HOST_CLOCK);
     trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER]->integer);
     trace->flush_ns = (uint64_t)settings[KEY_FLUSH]->integer * 1000000u;
@@ -297,12 +296,11 @@ static weir_status no_memory(const struct weir_link *link, const char *what)
 static weir_status device_create(const struct weir_link *link, weir_device *object,
                                  const struct weir_device_setup *setup, void **out_data)
 {
-    const struct trace *trace = trace_of(link);
     struct trace_device *device = calloc(1, sizeof *device);
     if (!device)
         return no_memory(link, "a device");
     device->info.struct_size = sizeof device->info;
-    trace->backend->ops->device_describe(trace->backend, setup->index, &device->info);
+    link->backend->ops->device_describe(link->backend, setup->index, &device->info);
     snprintf(device->label, sizeof device->label, "%s", setup->label ? setup->label : "");
     device->object = object;
     pthread_mutex_init(&device->lock, NULL);

@@ -11,7 +11,7 @@
 //
 // A queue's ring has one writer, the submitter, under the front end's lock of the queue,
 // and one reader, the writing thread. Entries between `tail` and `head` belong to the reader,
-// except that the thread that runs a host call stores its times.
+// except that the thread that runs a host call or a collective stores its times.
 //
 // In virtual time, where the links after this one have a clock, two runs write the same file: the
 // writing thread only works when a submitter, or the end of a region, has to wait for it, which takes no
@@ -129,10 +129,6 @@ struct trace_entry {
     atomic_bool called;     // its times on the host's clock are known: HOST_CALL, NOTE, COLLECTIVE
     union {
         struct {
-            weir_host_function function;
-            void *user;
-        } host_call;
-        struct {
             uint64_t queue;
             uint64_t sequence;
         } wait;
@@ -217,7 +213,6 @@ struct trace_buffer {
 // The state of a link.
 struct trace {
     const struct weir_link *link;
-    const struct weir_link *backend;
     char path[WEIR_OUTPUT_PATH_SIZE];
     char report_path[WEIR_OUTPUT_PATH_SIZE]; // "": none
     char html_path[WEIR_OUTPUT_PATH_SIZE];
@@ -270,7 +265,7 @@ WEIR_DATA_OF(trace_buffer_of, const struct trace_buffer, weir_buffer)
 
 // drain.c
 
-// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
+// Whether links after this one may time it. The front end carries it out otherwise: host calls, and collectives.
 bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
 weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note);
 // Stores the times that the backend has so far with their entries. With the queue's lock held, before the queue is

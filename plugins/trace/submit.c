@@ -320,7 +320,7 @@ static void note_graph(const struct weir_link *link, struct trace_entry *entry,
                        const struct weir_operation *operation)
 {
     struct trace *trace = trace_of(link);
-    const bool whole = trace->backend->ops->graph_create;
+    const bool whole = link->backend->ops->graph_create;
     entry->engine = WEIR_ENGINE_KERNELS;
     entry->name =
         trace_names_keep(&trace->names, weir_graph_object(operation->u.graph.graph)->label);
@@ -346,16 +346,16 @@ static void note_noted(const struct weir_link *link, struct trace_entry *entry,
         [WEIR_NOTE_ON_HOST] = WEIR_ENGINE_HOST,
     };
     const uint32_t work = (uint32_t)operation->u.note.work;
+    struct weir_note_range range;
     entry->name = operation->u.note.name;
     entry->engine = work < sizeof engines ? engines[work] : WEIR_ENGINE_NONE;
-    for (size_t i = operation->u.note.range_count; i-- > 0;) {
-        const struct weir_note_range *range = &operation->u.note.ranges[i];
-        const char *label = trace_buffer_of(link, range->buffer)->label;
-        entry->bytes += (uint64_t)range->size * (range->rows ? range->rows : 1) *
-                        (range->slices ? range->slices : 1);
-        if (range->access & WEIR_ACCESS_READ)
+    uint32_t i = (uint32_t)operation->u.note.range_count;
+    while (i-- > 0 && weir_operation_range_at(operation, i, &range)) {
+        const char *label = trace_buffer_of(link, range.buffer)->label;
+        entry->bytes += (uint64_t)range.size * range.rows * range.slices;
+        if (range.access & WEIR_ACCESS_READ)
             entry->src = label;
-        if (range->access & WEIR_ACCESS_WRITE)
+        if (range.access & WEIR_ACCESS_WRITE)
             entry->dst = label;
     }
     if (!operation->u.note.timed)
@@ -405,8 +405,6 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
         break;
     case WEIR_OPERATION_HOST_CALL:
         entry->engine = WEIR_ENGINE_HOST;
-        entry->u.host_call.function = operation->u.host_call.function;
-        entry->u.host_call.user = operation->u.host_call.user;
         break;
     case WEIR_OPERATION_COLLECTIVE:
         note_collective(entry, operation, trace_of(link));
@@ -452,31 +450,10 @@ static void note(const struct weir_link *link, struct trace_entry *entry,
     note_kind(link, entry, operation);
 }
 
-// Replaces the user's function, in order to time it on the host's clock.
-static weir_status call(void *user)
-{
-    struct trace_entry *entry = user;
-    entry->start_ns = weir_clock_now_ns();
-    weir_status status = entry->u.host_call.function(entry->u.host_call.user);
-    entry->end_ns = weir_clock_now_ns();
-    atomic_store_explicit(&entry->called, true, memory_order_release);
-    return status;
-}
-
 static weir_status forward(const struct weir_link *link, weir_queue *object,
                            const struct weir_operation *operation)
 {
     return link->next->ops->queue_submit(link->next, object, operation);
-}
-
-static weir_status forward_call(const struct weir_link *link, weir_queue *object,
-                                const struct weir_operation *operation, struct trace_entry *entry)
-{
-    struct weir_operation_room room;
-    struct weir_operation *wrapped = weir_operation_copy(&room, operation);
-    wrapped->u.host_call.function = call;
-    wrapped->u.host_call.user = entry;
-    return forward(link, object, wrapped);
 }
 
 // Records do nothing by themselves; waits name them.
@@ -492,18 +469,11 @@ static bool is_kept(enum weir_operation_kind kind)
     }
 }
 
-// With a clock of their own the links after this one time host calls too.
-static bool is_called_here(const struct trace *trace, const struct trace_entry *entry)
-{
-    return entry->kind == WEIR_OPERATION_HOST_CALL && !trace->clock;
-}
-
 // Whether the backend will have its times.
 static bool is_timed(const struct trace_queue *queue, const struct trace_entry *entry)
 {
     return !(entry->flags & TRACE_UNTIMED) && entry->kind != WEIR_OPERATION_WAIT &&
-           entry->kind != WEIR_OPERATION_NOTE && !is_called_here(queue->trace, entry) &&
-           trace_is_by_device(queue, entry);
+           entry->kind != WEIR_OPERATION_NOTE && trace_is_by_device(queue, entry);
 }
 
 // Returns the next entry of the ring, or NULL if it is full. The tail is only read if its last
@@ -563,9 +533,7 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
     note(link, entry, operation);
     atomic_store_explicit(&queue->begun, head + 1, memory_order_release);
     entry->submit_ns = trace_now_ns(queue->trace);
-    weir_status status = is_called_here(queue->trace, entry)
-                             ? forward_call(link, object, operation, entry)
-                             : forward(link, object, operation);
+    const weir_status status = forward(link, object, operation);
     entry->submit_end_ns = trace_now_ns(queue->trace);
     if (status < 0)
         entry->flags |= TRACE_FAILED | TRACE_UNTIMED;

@@ -59,7 +59,8 @@ static void expect_work_counted(const char *label, unsigned link, int64_t times)
         {"kernel_create", 1, 0},  {"kernel_destroy", 1, 0},
         {"implied", 0, 1},        {"empty", 0, 1},
         {"queue_submit", 0, 8},   {"mixed", 0, 0},
-        {"host_note", 1, 3}, // begin, end, and the sync's event; the end of the queue that was used
+        // Begin and end of an access and of a host call, and the sync's event; the end of the queue that was used.
+        {"host_note", 1, 5},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -15,18 +15,21 @@ enum weir_host_note_kind {
     // each event that was not still running when a call of the user about it returned, also if it
     // was already known before. The library's own queries do not send it.
     WEIR_HOST_NOTE_COMPLETE = 3,
-    // The library has carried out a collective for the backend (<weir/comm.h>), or has failed in it. Not
-    // sent for those that the backend carries out, whose times queue_times has. On a thread of the
+    // The library has run the function of a HOST_CALL, or has carried out a collective for the backend
+    // (<weir/comm.h>), or has failed in it. Not sent for collectives that the backend carries out, whose times
+    // queue_times has, for nodes of graphs, and for what never runs, after a failure. On a thread of the
     // library's, before the queue's next operation begins.
-    WEIR_HOST_NOTE_COLLECTIVE = 4,
+    WEIR_HOST_NOTE_RAN = 4,
     // When the work of a NOTE ran (weir_queue_note_times()). On any thread; the NOTE came before it.
     WEIR_HOST_NOTE_TIMES = 5,
+    // The function of a HOST_CALL is called now, on this thread, which sends RAN when it has returned.
+    WEIR_HOST_NOTE_CALL = 6,
 };
 
 enum weir_host_note_flags {
     // Not a call of the user about this event or buffer: the pieces of memory through which
-    // weir_upload() and weir_download() copy, the thread that serves weir_event_fd(), or a
-    // destroyed queue, whose work has finished.
+    // weir_upload() and weir_download() copy, the thread that serves weir_event_fd(), a
+    // destroyed queue, whose work has finished, a collective, or a HOST_CALL that is INTERNAL.
     WEIR_HOST_NOTE_INTERNAL = 1u << 0,
     // COMPLETE: the call waited as long as it took, so it learns the same at this place of every
     // run. A query, or a wait with a limit of time, may not. A library that does not know the flag
@@ -62,7 +65,7 @@ struct weir_host_note {
             weir_queue *producer;
             weir_status status;
         } complete;
-        // COLLECTIVE, TIMES
+        // RAN, TIMES; CALL, without times
         struct {
             weir_queue *queue;
             uint64_t sequence;

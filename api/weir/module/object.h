@@ -19,6 +19,7 @@ struct weir_link {
     size_t struct_size;
     const struct weir_module_ops *ops; // with unset slots filled by forwarders
     const struct weir_link *next;      // NULL at the backend
+    const struct weir_link *backend;
     const struct weir_host *host;
     void *state;      // the pointer that `open` stored
     const char *name; // the module's

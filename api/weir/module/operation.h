@@ -32,7 +32,7 @@ enum weir_operation_kind {
     // stored data. The front end carries others out through a transport, and the backend gets the
     // copies between device and host, with the collective's number. Later collectives of the
     // communicator wait for it, so a plugin forwards it or returns an error.
-    // weir_collective_range_at() says what it reads and writes.
+    // weir_operation_range_at() says what it reads and writes.
     WEIR_OPERATION_COLLECTIVE = 11,
     // What the caller says of work that it has given to the native queue itself, or to another API. For
     // plugins: delivery drops it, and replays of graphs do. In a graph of the backend it is a node that
@@ -173,6 +173,7 @@ struct weir_operation {
             weir_graph *graph;
             const struct weir_graph_node *nodes; // weir_graph_node_at() finds one
             uint32_t node_count;
+            uint32_t branch_count; // weir_graph_setup.branch_count
         } graph;
         // Beside `graph`, with WEIR_OPERATION_COLLECTIVES: the communicators of its nodes.
         struct {
@@ -232,6 +233,23 @@ static inline struct weir_operation *weir_operation_copy(struct weir_operation_r
 {
     memcpy(room, operation, operation->struct_size);
     return &room->operation;
+}
+
+// An operation that a plugin makes, without operands, at the place of one of the program's. `sequence` is that one's number,
+// or the number before it if it is not handed on yet.
+static inline struct weir_operation weir_operation_internal(enum weir_operation_kind kind,
+                                                            const struct weir_operation *at,
+                                                            uint64_t sequence)
+{
+    struct weir_operation operation;
+    memset(&operation, 0, sizeof operation);
+    operation.struct_size = sizeof operation;
+    operation.kind = kind;
+    operation.flags = WEIR_OPERATION_INTERNAL;
+    operation.file = at->file;
+    operation.line = at->line;
+    operation.sequence = sequence;
+    return operation;
 }
 
 // What a COPY or a FILL moves; NULL for other kinds.
@@ -329,56 +347,122 @@ static inline void weir_operation_own(struct weir_operation *copy, void *memory)
     }
 }
 
-// A range that a collective reads or writes. Closed.
-struct weir_collective_range {
-    weir_buffer *buffer;
-    size_t offset;
-    size_t size; // bytes; may be 0
-    weir_access access;
-};
-
-static inline void weir__collective_range(const struct weir_operation *operation, bool is_dst,
-                                          bool all, struct weir_collective_range *out_range)
+// A contiguous range.
+static inline void weir__range_set(struct weir_note_range *range, weir_buffer *buffer,
+                                   size_t offset, size_t size, weir_access access)
 {
-    const size_t bytes =
-        operation->u.collective.count * weir_datatype_size(operation->u.collective.element);
-    out_range->buffer = is_dst ? operation->u.collective.dst : operation->u.collective.src;
-    out_range->offset =
-        is_dst ? operation->u.collective.dst_offset : operation->u.collective.src_offset;
-    out_range->size = all ? bytes * operation->u.collective.rank_count : bytes;
-    out_range->access = is_dst ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ;
+    range->buffer = buffer;
+    range->offset = offset;
+    range->size = range->pitch = range->slice_pitch = size;
+    range->access = access;
+    range->assumed = false;
+    range->rows = range->slices = 1;
 }
 
-// Stores range `index` of a COLLECTIVE, or returns false if there are no more. In place, one range
-// is read and another, the same or part of it, written.
-static inline bool weir_collective_range_at(const struct weir_operation *operation, uint32_t index,
-                                            struct weir_collective_range *out_range)
+static inline bool weir__box_range_at(const struct weir_box *box, uint32_t index,
+                                      struct weir_note_range *out_range)
+{
+    const bool is_src = index == 0 && box->src.buffer;
+    const struct weir_volume *volume = is_src ? &box->src : &box->dst;
+    if (index > (box->src.buffer ? 1u : 0u))
+        return false;
+    weir__range_set(out_range, volume->buffer, volume->offset, box->width,
+                    is_src ? WEIR_ACCESS_READ : WEIR_ACCESS_WRITE);
+    out_range->rows = box->height;
+    out_range->pitch = volume->pitch;
+    out_range->slices = box->depth;
+    out_range->slice_pitch = volume->slice_pitch;
+    return true;
+}
+
+static inline bool weir__argument_range_at(const struct weir_argument *arguments, size_t count,
+                                           uint32_t index, struct weir_note_range *out_range)
+{
+    if (index >= count)
+        return false;
+    const bool is_buffer = arguments[index].kind == WEIR_PARAMETER_BUFFER;
+    weir__range_set(out_range, is_buffer ? arguments[index].buffer : NULL, arguments[index].offset,
+                    is_buffer ? arguments[index].size : 0, arguments[index].access);
+    return true;
+}
+
+static inline bool weir__note_range_at(const struct weir_operation *operation, uint32_t index,
+                                       struct weir_note_range *out_range)
+{
+    if (index >= operation->u.note.range_count)
+        return false;
+    *out_range = operation->u.note.ranges[index];
+    if (out_range->rows < 2) {
+        out_range->rows = 1;
+        out_range->pitch = out_range->size;
+    }
+    if (out_range->slices < 2) {
+        out_range->slices = 1;
+        out_range->slice_pitch = out_range->rows * out_range->pitch;
+    }
+    return true;
+}
+
+static inline bool weir__exchange_range_at(const struct weir_operation *operation, uint32_t index,
+                                           struct weir_note_range *out_range)
+{
+    if (index >= operation->u.collective.exchange_count)
+        return false;
+    const struct weir_exchange *part = &operation->u.collective.exchanges[index];
+    weir__range_set(out_range, part->buffer, part->offset,
+                    part->count * weir_datatype_size(part->element),
+                    part->receive ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ);
+    return true;
+}
+
+static inline bool weir__collective_range_at(const struct weir_operation *operation, uint32_t index,
+                                             struct weir_note_range *out_range)
 {
     const weir_collective kind = operation->u.collective.kind;
-    if (kind == WEIR_EXCHANGE) {
-        if (index >= operation->u.collective.exchange_count)
-            return false;
-        const struct weir_exchange *part = &operation->u.collective.exchanges[index];
-        out_range->buffer = part->buffer;
-        out_range->offset = part->offset;
-        out_range->size = part->count * weir_datatype_size(part->element);
-        out_range->access = part->receive ? WEIR_ACCESS_WRITE : WEIR_ACCESS_READ;
+    const size_t bytes =
+        operation->u.collective.count * weir_datatype_size(operation->u.collective.element);
+    const uint32_t dst_index = operation->u.collective.src ? 1 : 0;
+    bool all = kind == WEIR_ALL_TO_ALL;
+    if (index < dst_index) {
+        all = all || kind == WEIR_REDUCE_SCATTER || kind == WEIR_SCATTER;
+        weir__range_set(out_range, operation->u.collective.src, operation->u.collective.src_offset,
+                        all ? bytes * operation->u.collective.rank_count : bytes, WEIR_ACCESS_READ);
         return true;
     }
-    const uint32_t dst_index = operation->u.collective.src ? 1 : 0;
-    if (index < dst_index)
-        weir__collective_range(operation, false,
-                               kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL ||
-                                   kind == WEIR_SCATTER,
-                               out_range);
-    else if (index == dst_index && operation->u.collective.dst)
-        weir__collective_range(operation, true,
-                               kind == WEIR_ALL_GATHER || kind == WEIR_ALL_TO_ALL ||
-                                   kind == WEIR_GATHER,
-                               out_range);
-    else
+    if (index > dst_index || !operation->u.collective.dst)
         return false;
+    all = all || kind == WEIR_ALL_GATHER || kind == WEIR_GATHER;
+    weir__range_set(out_range, operation->u.collective.dst, operation->u.collective.dst_offset,
+                    all ? bytes * operation->u.collective.rank_count : bytes, WEIR_ACCESS_WRITE);
     return true;
+}
+
+// Stores range `index` of the memory that an operation uses, or returns false if there are no more. Rows and slices are
+// at least 1, and all pitches are set. `buffer` is NULL, and `size` is 0, for an argument that is no buffer; a collective's
+// `size` may be 0. In place, one range of a collective is read and another, the same or part of it, written. Host calls,
+// records, waits, pools' operations and graphs have none.
+static inline bool weir_operation_range_at(const struct weir_operation *operation, uint32_t index,
+                                           struct weir_note_range *out_range)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_FILL:
+        return weir__box_range_at(&operation->u.box, index, out_range);
+    case WEIR_OPERATION_LAUNCH:
+        return weir__argument_range_at(operation->u.launch.arguments,
+                                       operation->u.launch.argument_count, index, out_range);
+    case WEIR_OPERATION_NATIVE:
+        return weir__argument_range_at(operation->u.native.arguments,
+                                       operation->u.native.argument_count, index, out_range);
+    case WEIR_OPERATION_COLLECTIVE:
+        return operation->u.collective.kind == WEIR_EXCHANGE
+                   ? weir__exchange_range_at(operation, index, out_range)
+                   : weir__collective_range_at(operation, index, out_range);
+    case WEIR_OPERATION_NOTE:
+        return weir__note_range_at(operation, index, out_range);
+    default:
+        return false;
+    }
 }
 
 // One operation of a graph: a copy, fill, launch, collective, note, native call or host call. EMPTY: it is
