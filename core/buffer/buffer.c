@@ -27,10 +27,9 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-struct weir__view;
-
-// See the header. A view is a slot of a table that is never freed, since the handler of the fault reads it
-// without a lock: what it says may be wrong only if the buffer changes at that moment.
+// A view: what the host uses of a HOST buffer in debug mode, whose pages are open during accesses. It is a slot of a
+// table that is never freed, since the handler of the fault reads it without a lock: what it says may be wrong only if
+// the buffer changes at that moment.
 
 enum {
     VIEWS = 1024

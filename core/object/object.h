@@ -91,8 +91,6 @@ void weir__member_delist(struct weir__member *member);
 // An object id; ids start at 1 and are never reused.
 uint64_t weir__object_next_id(void);
 
-// The open devices of a runtime, which keep it from being closed.
-
 // The label of a device, else its name.
 const char *weir__opened_name(const weir_device *device);
 
