@@ -122,12 +122,12 @@ static inline bool weir__queue_is_called_back(const weir_queue *queue)
 {
     return atomic_load_explicit(&queue->in_native, memory_order_relaxed) && weir__in_native_call();
 }
-WEIR_COLD weir_status weir__queue_refuse_callback(const weir_queue *queue, const char *file,
-                                                  int line);
-#define WEIR_REFUSE_CALLBACK(queue, file, line)                          \
-    do {                                                                 \
-        if (weir__queue_is_called_back(queue))                           \
-            return weir__queue_refuse_callback((queue), (file), (line)); \
+#define WEIR_REFUSE_CALLBACK(queue, file, line)                                                \
+    do {                                                                                       \
+        if (weir__queue_is_called_back(queue))                                                 \
+            return weir__fail_at(file, line, (queue)->member.object.label, WEIR_ERROR_INVALID, \
+                                 "submit it after weir_queue_native()",                        \
+                                 "a native call may not call Weir");                           \
     } while (0)
 
 // Waits for everything and books it as complete.

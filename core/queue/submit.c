@@ -314,12 +314,6 @@ static weir_status describe_note(const struct weir__caller *caller,
 
 // Submission.
 
-weir_status weir__queue_refuse_callback(const weir_queue *queue, const char *file, int line)
-{
-    return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                         "submit it after weir_queue_native()", "a native call may not call Weir");
-}
-
 weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
                                          const char *why, const char *remedy)
 {
