@@ -145,10 +145,6 @@ static inline bool weir__queue_is_busy(const weir_queue *queue)
     return atomic_load(&queue->sequence) > atomic_load(&queue->completion.completed);
 }
 
-// weir_queue_record() of a queue that may have been destroyed while in use. `*out_event` is zeroed.
-weir_status weir__queue_record(weir_queue *queue, struct weir_event *out_event, const char *file,
-                               int line);
-
 // Queries the chain for a record, or waits for it, and books the answer. Returns the record's
 // status: WEIR_OK, WEIR_NOT_READY or WEIR_TIMEOUT, or the first cause.
 weir_status weir__queue_query(weir_queue *queue, uint64_t sequence);
