@@ -126,21 +126,6 @@ weir_status weir_event_error_at(struct weir_event event, const char *file, int l
     return query(event, &(struct weir__host_caller){file, line, 0, "weir_event_error"});
 }
 
-// In debug mode a long wait is told of once.
-WEIR_COLD static weir_status await_told(weir_queue *queue, uint64_t sequence, uint64_t timeout_ns,
-                                        const struct weir__host_caller *caller)
-{
-    if (timeout_ns <= WEIR__AWAITED_TOLD_NS)
-        return weir__queue_await(queue, sequence, timeout_ns);
-    const weir_status status = weir__queue_await(queue, sequence, WEIR__AWAITED_TOLD_NS);
-    if (status != WEIR_TIMEOUT)
-        return status;
-    weir__awaited_tell(queue, sequence, caller);
-    return weir__queue_await(queue, sequence,
-                             timeout_ns == WEIR_FOREVER ? WEIR_FOREVER
-                                                        : timeout_ns - WEIR__AWAITED_TOLD_NS);
-}
-
 weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
                              const struct weir__host_caller *caller)
 {
@@ -153,9 +138,15 @@ weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
     if (!queue)
         return weir__event_status(NULL, event);
     const bool was_complete = weir__queue_is_past(queue, event.sequence);
-    status = weir__debugging() && !was_complete
-                 ? await_told(queue, event.sequence, timeout_ns, caller)
-                 : weir__queue_await(queue, event.sequence, timeout_ns);
+    // In debug mode a long wait is told of once.
+    const bool tells = weir__debugging() && timeout_ns > WEIR__AWAITED_TOLD_NS;
+    status = weir__queue_await(queue, event.sequence, tells ? WEIR__AWAITED_TOLD_NS : timeout_ns);
+    if (tells && status == WEIR_TIMEOUT) {
+        const uint64_t left_ns = timeout_ns - WEIR__AWAITED_TOLD_NS;
+        weir__awaited_tell(queue, event.sequence, caller);
+        status = weir__queue_await(queue, event.sequence,
+                                   timeout_ns == WEIR_FOREVER ? WEIR_FOREVER : left_ns);
+    }
     if (status == WEIR_TIMEOUT && timeout_ns > 0)
         weir__awaited_end(queue, event.sequence, timeout_ns, caller);
     if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device)) {

@@ -104,7 +104,7 @@ static bool find_running(weir_queue *queue, uint64_t sequence, struct weir_opera
 {
     struct weir__delivery *delivery = &queue->delivery;
     weir_lock_take(&delivery->lock);
-    const struct weir__held *held = delivery->running ? delivery->running : delivery->list.first;
+    const struct weir__held *held = STAILQ_FIRST(&delivery->list);
     const bool found = held && held->operation.sequence <= sequence;
     if (found)
         *out_running = held->operation;

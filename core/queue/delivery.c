@@ -26,15 +26,13 @@
 
 #define MINIMUM_CAPACITY (16 * sizeof(struct weir_argument) + 256)
 
-static struct weir__held *take_node(struct weir__held_list *list, size_t needed)
+static struct weir__held *take_node(struct weir__held_list *spare, size_t needed)
 {
-    for (struct weir__held **at = &list->spare; *at; at = &(*at)->next) {
-        struct weir__held *held = *at;
-        if (held->capacity < needed)
-            continue;
-        *at = held->next;
-        return held;
-    }
+    for (struct weir__held *held = STAILQ_FIRST(spare); held; held = STAILQ_NEXT(held, place))
+        if (held->capacity >= needed) {
+            STAILQ_REMOVE(spare, held, weir__held, place);
+            return held;
+        }
     size_t capacity = needed > MINIMUM_CAPACITY ? needed : MINIMUM_CAPACITY;
     struct weir__held *held = weir__allocate(sizeof *held + capacity);
     if (held)
@@ -42,33 +40,19 @@ static struct weir__held *take_node(struct weir__held_list *list, size_t needed)
     return held;
 }
 
-// Appends a copy of the operation; false when there is no memory.
-static bool held_push(struct weir__held_list *list, const struct weir_operation *operation)
+// Appends a copy of the operation; false when there is no memory. With the lock held.
+static bool push(struct weir__delivery *delivery, const struct weir_operation *operation)
 {
-    struct weir__held *held = take_node(list, weir_operation_bytes(operation));
+    struct weir__held *held = take_node(&delivery->spare, weir_operation_bytes(operation));
     if (!held)
         return false;
     weir__operation_take(&held->operation, operation);
-    held->next = NULL;
     weir_operation_own(&held->operation, held + 1);
     // The caller has the producer pinned, so this finds it.
     if (operation->kind == WEIR_OPERATION_WAIT)
         held->operation.u.wait.producer = weir__registry_pin(operation->u.wait.event.queue);
-    *(list->last ? &list->last->next : &list->first) = held;
-    list->last = held;
+    STAILQ_INSERT_TAIL(&delivery->list, held, place);
     return true;
-}
-
-// Removes the first node from the list, or returns NULL.
-static struct weir__held *held_pop(struct weir__held_list *list)
-{
-    struct weir__held *held = list->first;
-    if (held) {
-        list->first = held->next;
-        if (!list->first)
-            list->last = NULL;
-    }
-    return held;
 }
 
 struct weir_operation *weir__operation_clone(const struct weir_operation *operation)
@@ -232,11 +216,12 @@ static void tell_left(weir_queue *queue)
     const struct weir_operation *first = NULL;
     unsigned count = 0;
     weir_lock_take(&queue->delivery.lock);
-    for (const struct weir__held *held = queue->delivery.list.first; held; held = held->next) {
-        if (held->operation.kind != WEIR_OPERATION_HOST_CALL)
-            continue;
-        first = count++ > 0 ? first : &held->operation;
-    }
+    const struct weir__held *held = STAILQ_FIRST(&queue->delivery.list);
+    if (held && atomic_load(&queue->delivery.in_call)) // it runs
+        held = STAILQ_NEXT(held, place);
+    for (; held; held = STAILQ_NEXT(held, place))
+        if (held->operation.kind == WEIR_OPERATION_HOST_CALL)
+            first = count++ > 0 ? first : &held->operation;
     const char *file = first && first->file ? first->file : "";
     const int line = first ? first->line : 0;
     weir_lock_release(&queue->delivery.lock);
@@ -294,10 +279,9 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     if (operation->kind == WEIR_OPERATION_GRAPH)
         weir__replay_hold(queue->delivery.link, operation, -1);
     weir_lock_take(&delivery->lock);
-    delivery->running = NULL;
+    STAILQ_REMOVE_HEAD(&delivery->list, place);
     note_delivered(queue, operation); // after the failure is booked: events read complete now
-    held->next = delivery->list.spare;
-    delivery->list.spare = held;
+    STAILQ_INSERT_HEAD(&delivery->spare, held, place);
     pthread_cond_broadcast(&delivery->changed);
 }
 
@@ -462,7 +446,7 @@ static void stop_holding(weir_queue *queue)
     weir_lock_release(&delivery->lock);
     backend->ops->queue_flush(backend, queue);
     weir_lock_take(&delivery->lock);
-    if (delivery->list.first)
+    if (!STAILQ_EMPTY(&delivery->list))
         return;
     if (delivery->lost > atomic_load(&delivery->delivered))
         atomic_store(&delivery->delivered, delivery->lost);
@@ -478,9 +462,8 @@ static void work(void *argument)
 
     weir_lock_take(&delivery->lock);
     for (;;) {
-        struct weir__held *held = held_pop(&delivery->list);
+        struct weir__held *held = STAILQ_FIRST(&delivery->list);
         if (held) {
-            delivery->running = held;
             weir_lock_release(&delivery->lock);
             end_held(queue, held, run_held(queue, &held->operation));
         } else if (atomic_load(&delivery->holding)) {
@@ -513,7 +496,7 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
                               weir__label_or_none(weir_queue_label(queue)));
         delivery->has_worker = true;
     }
-    if (!held_push(&delivery->list, operation))
+    if (!push(delivery, operation))
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to hold an operation");
     if (operation->kind == WEIR_OPERATION_GRAPH)
         weir__replay_hold(queue->delivery.link, operation, 1);
@@ -685,8 +668,8 @@ void weir__delivery_finish(struct weir__delivery *delivery)
     weir_lock_release(&delivery->lock);
     if (delivery->has_worker)
         weir_thread_join(&delivery->worker);
-    for (struct weir__held *held = delivery->list.spare, *next; held; held = next) {
-        next = held->next;
+    for (struct weir__held *held = STAILQ_FIRST(&delivery->spare), *next; held; held = next) {
+        next = STAILQ_NEXT(held, place);
         weir__release(held);
     }
     pthread_cond_destroy(&delivery->changed);

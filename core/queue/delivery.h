@@ -21,6 +21,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/queue.h>
 
 #include <weir/module/host_note.h>
 #include <weir/module/module.h>
@@ -32,22 +33,17 @@
 #include "core/support/thread.h"
 
 // Copies of operations: those that wait in a held queue, and those of graphs. A copy
-// owns its arguments, values and pattern; one in a list also has a reference on a
-// wait's producer. A list keeps its nodes for reuse, so that a loop with host calls
-// allocates nothing once it is warm.
+// owns its arguments, values and pattern; one of a held queue also has a reference on a
+// wait's producer. Nodes are kept for reuse, so that a loop with host calls allocates nothing
+// once it is warm.
 
 struct weir__held {
-    struct weir__held *next;
+    STAILQ_ENTRY(weir__held) place;
     size_t capacity; // bytes after this structure
     struct weir_operation operation;
 };
 
-// A list, first in first out, with its spare nodes. Not thread-safe.
-struct weir__held_list {
-    struct weir__held *first;
-    struct weir__held *last;
-    struct weir__held *spare;
-};
+STAILQ_HEAD(weir__held_list, weir__held);
 
 // A separate copy, to be freed with weir__release(); NULL if out of memory.
 struct weir_operation *weir__operation_clone(const struct weir_operation *operation);
@@ -60,8 +56,8 @@ struct weir__delivery {
     atomic_uint_fast64_t delivered;  // the backend has got everything up to here
     struct weir_lock lock;           // of what follows
     pthread_cond_t changed;          // a change of these, or of `delivered` while holding
-    struct weir__held_list list;
-    const struct weir__held *running; // what the worker carries out; NULL: nothing
+    struct weir__held_list list; // the first one is what the worker carries out, or comes to next
+    struct weir__held_list spare;
     uint64_t lost;       // the last operation that was given up; delivered when the hold ends
     atomic_bool in_call; // the function of a host call runs
     bool has_worker;

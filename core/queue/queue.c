@@ -160,6 +160,8 @@ weir_status weir__queue_open(weir_device *device, const char *label, enum weir__
     weir_lock_init(&queue->submit_lock, &weir__locks[WEIR__LOCK_SUBMIT]);
     weir_lock_init(&queue->delivery.lock, &weir__locks[WEIR__LOCK_DELIVERY]);
     weir_condition_init(&queue->delivery.changed);
+    STAILQ_INIT(&queue->delivery.list);
+    STAILQ_INIT(&queue->delivery.spare);
     queue->delivery.backend = weir__chain_backend(device->chain);
     queue->delivery.link = queue->delivery.backend - 1;
     if (!weir__completion_init(&queue->completion) || !reserve_id(queue)) {

@@ -122,12 +122,12 @@ static inline bool weir__queue_is_called_back(const weir_queue *queue)
 {
     return atomic_load_explicit(&queue->in_native, memory_order_relaxed) && weir__in_native_call();
 }
-WEIR_COLD weir_status weir__queue_refuse_callback(const weir_queue *queue, const char *file,
-                                                  int line);
-#define WEIR_REFUSE_CALLBACK(queue, file, line)                          \
-    do {                                                                 \
-        if (weir__queue_is_called_back(queue))                           \
-            return weir__queue_refuse_callback((queue), (file), (line)); \
+#define WEIR_REFUSE_CALLBACK(queue, file, line)                                                \
+    do {                                                                                       \
+        if (weir__queue_is_called_back(queue))                                                 \
+            return weir__fail_at(file, line, (queue)->member.object.label, WEIR_ERROR_INVALID, \
+                                 "submit it after weir_queue_native()",                        \
+                                 "a native call may not call Weir");                           \
     } while (0)
 
 // Waits for everything and books it as complete.
@@ -144,10 +144,6 @@ static inline bool weir__queue_is_busy(const weir_queue *queue)
 {
     return atomic_load(&queue->sequence) > atomic_load(&queue->completion.completed);
 }
-
-// weir_queue_record() of a queue that may have been destroyed while in use. `*out_event` is zeroed.
-weir_status weir__queue_record(weir_queue *queue, struct weir_event *out_event, const char *file,
-                               int line);
 
 // Queries the chain for a record, or waits for it, and books the answer. Returns the record's
 // status: WEIR_OK, WEIR_NOT_READY or WEIR_TIMEOUT, or the first cause.

@@ -20,7 +20,7 @@
 
 // An update, which may wait for held launches.
 struct weir__replay_pending {
-    struct weir__replay_pending *next;
+    STAILQ_ENTRY(weir__replay_pending) place;
     uint32_t launches; // the number of these launches
     uint32_t index;
     uint32_t branch;
@@ -61,7 +61,7 @@ struct call {
 
 // A launch of a graph of the backend's with host calls, which has not ended.
 struct run {
-    struct run *next;
+    STAILQ_ENTRY(run) place;
     weir_queue *queue; // pinned; NULL: it is being finalized
     uint64_t sequence;
     const char *file;
@@ -71,11 +71,12 @@ struct run {
     struct target targets[]; // of the graph's host calls
 };
 
+STAILQ_HEAD(runs, run);
+
 struct weir__replay {
     struct weir_lock lock;
     uint32_t held; // launches
-    struct weir__replay_pending *pending;
-    struct weir__replay_pending **pending_end;
+    STAILQ_HEAD(, weir__replay_pending) pending;
     struct weir_error broken; // an update that failed after its call; status 0: none
     atomic_bool is_launched;  // since its creation or the last update, on a worker
     uint32_t host_call_count;
@@ -84,9 +85,8 @@ struct weir__replay {
     struct call *calls;         // of each node
     struct weir_lock runs_lock; // of what follows
     struct target *targets;     // of the host calls, for launches that the backend gets from now on
-    struct run *runs;           // in the order of launches
-    struct run **runs_end;
-    struct run *spare;
+    struct runs runs;           // in the order of launches
+    struct runs spare;
 
     uint32_t node_count;
     uint32_t lane_count; // 0: one branch
@@ -358,14 +358,8 @@ WEIR_DATA_OF(replay_of, struct weir__replay, weir_graph)
 // With the lock held.
 static void end_run(struct weir__replay *replay, struct run *run)
 {
-    struct run **at = &replay->runs;
-    while (*at != run)
-        at = &(*at)->next;
-    *at = run->next;
-    if (!*at)
-        replay->runs_end = at;
-    run->next = replay->spare;
-    replay->spare = run;
+    STAILQ_REMOVE(&replay->runs, run, run, place);
+    STAILQ_INSERT_HEAD(&replay->spare, run, place);
     weir__registry_unpin(run->queue);
 }
 
@@ -376,9 +370,9 @@ static struct run *add_run(const struct weir__replay_launch *launch)
     struct weir__replay *replay = launch->replay;
     const uint32_t count = replay->host_call_count;
     weir_lock_take(&replay->runs_lock);
-    struct run *run = replay->spare;
+    struct run *run = STAILQ_FIRST(&replay->spare);
     if (run)
-        replay->spare = run->next;
+        STAILQ_REMOVE_HEAD(&replay->spare, place);
     else
         run = weir__allocate(sizeof *run + count * sizeof run->targets[0]);
     if (run) {
@@ -390,8 +384,7 @@ static struct run *add_run(const struct weir__replay_launch *launch)
             .left = count,
         };
         memcpy(run->targets, replay->targets, count * sizeof run->targets[0]);
-        *replay->runs_end = run;
-        replay->runs_end = &run->next;
+        STAILQ_INSERT_TAIL(&replay->runs, run, place);
     }
     weir_lock_release(&replay->runs_lock);
     return run;
@@ -403,7 +396,7 @@ static weir_status run_host(void *user)
     const struct call *call = user;
     struct weir__replay *replay = call->replay;
     weir_lock_take(&replay->runs_lock);
-    struct run *run = replay->runs; // only the last of its calls ends it
+    struct run *run = STAILQ_FIRST(&replay->runs); // only the last of its calls ends it
     const struct target target = run->targets[call->number];
     const bool failed = run->failed;
     weir_lock_release(&replay->runs_lock);
@@ -568,17 +561,15 @@ static void finish(const struct weir_link *next, struct weir__replay *replay)
     }
     for (uint32_t i = 0; i < replay->node_count; i++)
         weir__release(replay->nodes[i].operation);
-    for (struct weir__replay_pending *pending = replay->pending; pending;) {
-        struct weir__replay_pending *following = pending->next;
-        drop_pending(pending);
-        pending = following;
+    for (struct weir__replay_pending *at = STAILQ_FIRST(&replay->pending), *later; at; at = later) {
+        later = STAILQ_NEXT(at, place);
+        drop_pending(at);
     }
-    while (replay->runs) // they will never run: their device is lost
-        end_run(replay, replay->runs);
-    for (struct run *run = replay->spare; run;) {
-        struct run *following = run->next;
+    while (!STAILQ_EMPTY(&replay->runs)) // they will never run: their device is lost
+        end_run(replay, STAILQ_FIRST(&replay->runs));
+    for (struct run *run = STAILQ_FIRST(&replay->spare), *later; run; run = later) {
+        later = STAILQ_NEXT(run, place);
         weir__release(run);
-        run = following;
     }
     weir__release(replay->calls);
     weir__release(replay->targets);
@@ -614,8 +605,9 @@ weir_status weir__replay_create(const struct weir_link *link, weir_device *devic
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a graph");
     weir_lock_init(&replay->lock, &weir__locks[WEIR__LOCK_REPLAY]);
     weir_lock_init(&replay->runs_lock, &weir__locks[WEIR__LOCK_RUNS]);
-    replay->runs_end = &replay->runs;
-    replay->pending_end = &replay->pending;
+    STAILQ_INIT(&replay->runs);
+    STAILQ_INIT(&replay->spare);
+    STAILQ_INIT(&replay->pending);
     replay->is_native = can_be_native(link->next, device, setup);
     replay->recoveries = weir__completion_recoveries();
     weir_status status = WEIR_OK;
@@ -672,13 +664,11 @@ static weir_status apply_native(const struct weir_link *next, weir_graph *graph,
 static weir_status apply_pending(const struct weir_link *link, weir_graph *graph,
                                  struct weir__replay *replay)
 {
+    struct weir__replay_pending *update;
     weir_status status = WEIR_OK;
-    while (replay->pending && replay->pending->launches == 0) {
-        struct weir__replay_pending *update = replay->pending;
+    while ((update = STAILQ_FIRST(&replay->pending)) && update->launches == 0) {
         weir_status applied = WEIR_OK;
-        replay->pending = update->next;
-        if (!replay->pending)
-            replay->pending_end = &replay->pending;
+        STAILQ_REMOVE_HEAD(&replay->pending, place);
         if (replay->is_native) {
             applied = apply_native(link->next, graph, replay, update);
         } else {
@@ -704,9 +694,11 @@ weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph,
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for an update of a graph");
     }
     weir_lock_take(&replay->lock);
-    *update = (struct weir__replay_pending){NULL, replay->held, index, node->branch, operation};
-    *replay->pending_end = update;
-    replay->pending_end = &update->next;
+    *update = (struct weir__replay_pending){.launches = replay->held,
+                                            .index = index,
+                                            .branch = node->branch,
+                                            .operation = operation};
+    STAILQ_INSERT_TAIL(&replay->pending, update, place);
     const weir_status status = apply_pending(link, graph, replay);
     weir_lock_release(&replay->lock);
     return status;
@@ -719,7 +711,8 @@ void weir__replay_hold(const struct weir_link *link, const struct weir_operation
     struct weir__replay *replay = replay_of(link, graph);
     weir_lock_take(&replay->lock);
     replay->held += (uint32_t)change;
-    for (struct weir__replay_pending *at = replay->pending; at && change < 0; at = at->next)
+    struct weir__replay_pending *at = change < 0 ? STAILQ_FIRST(&replay->pending) : NULL;
+    for (; at; at = STAILQ_NEXT(at, place))
         at->launches--;
     const weir_status status = apply_pending(link, graph, replay);
     if (status < 0)

@@ -314,12 +314,6 @@ static weir_status describe_note(const struct weir__caller *caller,
 
 // Submission.
 
-weir_status weir__queue_refuse_callback(const weir_queue *queue, const char *file, int line)
-{
-    return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                         "submit it after weir_queue_native()", "a native call may not call Weir");
-}
-
 weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
                                          const char *why, const char *remedy)
 {
@@ -465,24 +459,18 @@ weir_status weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t beg
     return WEIR_OK;
 }
 
-weir_status weir__queue_record(weir_queue *queue, struct weir_event *out_event, const char *file,
-                               int line)
+weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event, const char *file,
+                                 int line)
 {
     struct weir_operation operation;
+    WEIR_REQUIRE_AT(file, line, NULL, out_event);
+    *out_event = (struct weir_event){0};
+    WEIR_ENTER_AT(file, line, queue);
     weir__operation_begin(&operation, WEIR_OPERATION_RECORD, 0, file, line);
     const weir_status status = weir__queue_submit(queue, &operation);
     if (status == WEIR_OK)
         *out_event = (struct weir_event){queue->member.object.id, operation.sequence};
     return status;
-}
-
-weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event, const char *file,
-                                 int line)
-{
-    WEIR_REQUIRE_AT(file, line, NULL, out_event);
-    *out_event = (struct weir_event){0};
-    WEIR_ENTER_AT(file, line, queue);
-    return weir__queue_record(queue, out_event, file, line);
 }
 
 weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
