@@ -7,18 +7,8 @@
 
 #include "base/text.h"
 #include "kernels/compiler/compiler.h"
-#include "kernels/library/atomics.h"
-#include "kernels/library/atomics64.h"
-#include "kernels/library/conversions.h"
-#include "kernels/library/dot_products.h"
-#include "kernels/library/generic.h"
 #include "kernels/library/grid_barrier.h"
-#include "kernels/library/half.h"
-#include "kernels/library/half_conversions.h"
-#include "kernels/library/math.h"
-#include "kernels/library/sub_groups.h"
-#include "kernels/library/work_groups.h"
-#include "kernels/library/work_items.h"
+#include "kernels/library/library.h"
 
 // Which functions of kernels/library a module calls, and the files that have them.
 
