@@ -18,18 +18,13 @@ enum {
     ARCHITECTURES_MOST = 16
 };
 
-static void add(struct weir_words *list, const char *name)
+void kernels_architectures_add(struct weir_words *list, const char *name)
 {
     for (size_t i = 0; i < list->count; i++)
         if (strcmp(list->items[i], name) == 0)
             return;
     list->items = cli_grow(list->items, list->count, &list->capacity, sizeof *list->items);
     list->items[list->count++] = name;
-}
-
-void kernels_architectures_add(struct weir_words *list, unsigned number)
-{
-    add(list, cli_text("%u", number));
 }
 
 // How many characters: "90", and with a letter "90a". 0: it is none.
@@ -59,7 +54,7 @@ void kernels_architectures_parse(const char *option, const char *text, bool lett
                      option, LOWEST, text);
         if (out->count == ARCHITECTURES_MOST)
             cli_fail(CLI_USAGE, "--%s takes %d architectures at most", option, ARCHITECTURES_MOST);
-        add(out, cli_text("%.*s", (int)length, at));
+        kernels_architectures_add(out, cli_text("%.*s", (int)length, at));
         at += length;
     }
 }
@@ -97,7 +92,7 @@ void kernels_architectures_check(const struct kc_tools *tools, const struct weir
     struct weir_words known = {NULL, 0, 0};
     size_t i = 0;
     for (size_t k = 0; k < list->count; k++)
-        add(&known, list->items[k]);
+        kernels_architectures_add(&known, list->items[k]);
     kernels_architectures_keep_known(tools, &known);
     while (i < known.count && strcmp(known.items[i], list->items[i]) == 0)
         i++;

@@ -32,8 +32,7 @@ struct comparison {
     struct kc_build build;
     const char *cases;
     const char *architecture;
-    struct weir_words all; // "90a", or none
-    struct weir_words own; // of the OpenCL C: "90"
+    struct weir_words architectures; // one
 };
 
 static void parse_compare(struct comparison *comparison, int argc, char **argv)
@@ -54,17 +53,8 @@ static void parse_compare(struct comparison *comparison, int argc, char **argv)
         cli_fail(CLI_USAGE,
                  "weir kernels compare needs --cuda FILE.cu or --cuda-image FILE, the other form");
     kernels_twin_check(&comparison->build.twin, false);
-    const char *text = comparison->architecture ? comparison->architecture : "90";
-    char number[16];
-    kernels_architecture_parse(text, comparison->build.twin.source != NULL, &comparison->all);
-    snprintf(number, sizeof number, "%lu", strtoul(text, NULL, 10));
-    kernels_architecture_parse(number, false, &comparison->own);
-}
-
-// PTX too, which drivers of later GPUs take.
-static void name_images(struct kc_build *build, const struct weir_words *architectures)
-{
-    build->cubins = build->ptx = *architectures;
+    kernels_architecture_parse(comparison->architecture, comparison->build.twin.source != NULL,
+                               &comparison->architectures);
 }
 
 int cli_kernels_compare(int argc, char **argv)
@@ -74,16 +64,15 @@ int cli_kernels_compare(int argc, char **argv)
     weir_runtime *runtime = cli_open(NULL);
     const bool cuda = strcmp(weir_runtime_backend(runtime), "cuda") == 0;
     struct kc_build twin = comparison.build, own = comparison.build;
-    if (cuda) {
-        kernels_need(kc_tools_lack(&twin.tools, true));
-        if (twin.twin.source)
-            kernels_need(kc_tools_lack_nvcc(&twin.tools));
-    }
     own.twin = (struct kc_twin){0};
-    if (cuda && twin.twin.source)
-        name_images(&twin, &comparison.all);
-    if (cuda)
-        name_images(&own, &comparison.own);
+    if (cuda) { // PTX too, which drivers of later GPUs take
+        kernels_need(kc_tools_lack(&own.tools, true));
+        own.cubins = own.ptx = comparison.architectures;
+    }
+    if (cuda && twin.twin.source) {
+        kernels_need(kc_tools_lack_nvcc(&twin.tools));
+        twin.cubins = twin.ptx = comparison.architectures;
+    }
     const struct kc_result *own_result = kernels_compile(&own, false);
     const struct compare_params params = {.twin = &kernels_compile(&twin, true)->bundle,
                                           .opencl = &own_result->bundle,
@@ -99,8 +88,8 @@ static const char build_about[] =
     "With --cuda the images come from CUDA C++, and with --cuda-image they are there already. The\n"
     "kernels have the same names and parameters as in the OpenCL C, which other devices run.";
 
-static const unsigned usual_cubins[] = {75, 80, 86, 89, 90, 100, 120};
-static const unsigned usual_ptx[] = {75, 120};
+static const char *const usual_cubins[] = {"75", "80", "86", "89", "90", "100", "120"};
+static const char *const usual_ptx[] = {"75", "120"};
 
 struct request {
     struct kc_build build;
@@ -181,38 +170,26 @@ static void check_named(struct request *request)
         kernels_architectures_check(tools, &request->build.cubins);
 }
 
-static void add_usual(struct request *request, bool cubins)
-{
-    for (size_t i = 0; i < sizeof usual_ptx / sizeof *usual_ptx; i++)
-        kernels_architectures_add(&request->build.ptx, usual_ptx[i]);
-    for (size_t i = 0; i < sizeof usual_cubins / sizeof *usual_cubins && cubins; i++)
-        kernels_architectures_add(&request->build.cubins, usual_cubins[i]);
-    if (cubins)
-        kernels_architectures_keep_known(&request->build.tools, &request->build.cubins);
-}
-
+// What the tools of this machine make.
 static void choose_usual(struct request *request)
 {
-    const struct kc_tools *tools = &request->build.tools;
-    const char *no_ptx = kc_tools_lack(tools, false);
-    const char *no_cubins = kc_tools_lack(tools, true);
-    if (no_ptx) {
-        cli_note("the bundle has no CUDA images: %s", no_ptx);
-        return;
-    }
-    if (no_cubins)
+    struct kc_build *build = &request->build;
+    const char *source = build->twin.source;
+    const char *lack =
+        source ? kc_tools_lack_nvcc(&build->tools) : kc_tools_lack(&build->tools, false);
+    const char *no_cubins = source ? lack : kc_tools_lack(&build->tools, true);
+    if (lack && source)
+        cli_note("%s is not compiled, and CUDA devices will refuse the bundle: %s", source, lack);
+    else if (lack)
+        cli_note("the bundle has no CUDA images: %s", lack);
+    else if (no_cubins)
         cli_note("the bundle has PTX and no cubins: %s", no_cubins);
-    add_usual(request, !no_cubins);
-}
-
-static void choose_usual_of_twin(struct request *request)
-{
-    const char *lack = kc_tools_lack_nvcc(&request->build.tools);
-    if (lack)
-        cli_note("%s is not compiled, and CUDA devices will refuse the bundle: %s",
-                 request->build.twin.source, lack);
-    else
-        add_usual(request, true);
+    for (size_t i = 0; i < sizeof usual_ptx / sizeof *usual_ptx && !lack; i++)
+        kernels_architectures_add(&build->ptx, usual_ptx[i]);
+    for (size_t i = 0; i < sizeof usual_cubins / sizeof *usual_cubins && !no_cubins; i++)
+        kernels_architectures_add(&build->cubins, usual_cubins[i]);
+    if (!no_cubins)
+        kernels_architectures_keep_known(&build->tools, &build->cubins);
 }
 
 static void choose(struct request *request)
@@ -221,8 +198,6 @@ static void choose(struct request *request)
         return;
     if (request->cubin_text || request->ptx_text)
         check_named(request);
-    else if (request->build.twin.source)
-        choose_usual_of_twin(request);
     else
         choose_usual(request);
 }

@@ -57,7 +57,8 @@ void kernels_architectures_parse(const char *option, const char *text, bool lett
 // The same of one, 90 if `text` is NULL.
 void kernels_architecture_parse(const char *text, bool letters, struct weir_words *out);
 
-void kernels_architectures_add(struct weir_words *list, unsigned number);
+// Adds it unless it is there already.
+void kernels_architectures_add(struct weir_words *list, const char *name);
 
 // Removes those that ptxas makes no cubins for. Ends the command if ptxas does not say.
 void kernels_architectures_keep_known(const struct kc_tools *tools, struct weir_words *list);

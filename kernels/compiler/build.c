@@ -169,7 +169,6 @@ static bool write_header(const struct kc_bundle *to, const struct weir_bundle *b
 
 struct cuda_build {
     struct kc_context *context;
-    struct kc_kernels *kernels;
     const char *architectures[KC_IMAGES_MOST]; // that images are wanted for: "90"
     unsigned targets[KC_IMAGES_MOST];          // theirs, or the newest up to it that clang knows
     size_t count;
@@ -178,30 +177,31 @@ struct cuda_build {
 
 #define PATH_FORMAT "%s/sm_%s.%s" // of the folder, an architecture and a suffix
 
-static void path_of(const struct cuda_build *build, const char *architecture, const char *suffix,
+static void path_of(const struct cuda_build *cuda, const char *architecture, const char *suffix,
                     char *out)
 {
-    snprintf(out, KC_PATH_SIZE, PATH_FORMAT, build->context->folder, architecture, suffix);
+    snprintf(out, KC_PATH_SIZE, PATH_FORMAT, cuda->context->folder, architecture, suffix);
 }
 
 // A clang that is older than a GPU makes code for an earlier one, which ptxas and the driver take. True: it is
 // that clang that has failed, and knows these targets.
-static bool choose_targets(struct cuda_build *build)
+static bool choose_targets(struct cuda_build *cuda)
 {
     struct kc_job job = {0};
     bool any = false;
-    KC_ADD(&job, build->context->tools->clang, "--target=" KC_TARGET, "--print-supported-cpus");
+    KC_ADD(&job, cuda->context->build->tools.clang, "--target=" KC_TARGET,
+           "--print-supported-cpus");
     kc_run(&job, 1);
-    for (size_t i = 0; i < build->count; i++) {
+    for (size_t i = 0; i < cuda->count; i++) {
         unsigned best = 0;
         for (const char *at = job.errors; at && (at = strstr(at, "\tsm_"));) {
             char *end;
             const unsigned known = (unsigned)strtoul(at += strlen("\tsm_"), &end, 10);
-            if (*end == '\n' && known <= build->targets[i] && known > best)
+            if (*end == '\n' && known <= cuda->targets[i] && known > best)
                 best = known;
         }
-        any = any || (best > 0 && best < build->targets[i]);
-        build->targets[i] = best > 0 ? best : build->targets[i];
+        any = any || (best > 0 && best < cuda->targets[i]);
+        cuda->targets[i] = best > 0 ? best : cuda->targets[i];
     }
     kc_jobs_finish(&job, 1);
     return any;
@@ -209,7 +209,7 @@ static bool choose_targets(struct cuda_build *build)
 
 // The first version of PTX that has the architecture: drivers take theirs and older ones. More than 4,352 bytes of
 // parameters take PTX 8.1, of CUDA 12.1.
-static const char *ptx_version_of(const struct cuda_build *build, unsigned target)
+static const char *ptx_version_of(const struct cuda_build *cuda, unsigned target)
 {
     static const struct {
         unsigned target;
@@ -217,41 +217,42 @@ static const char *ptx_version_of(const struct cuda_build *build, unsigned targe
     } versions[] = {{120, "+ptx87"}, {110, "+ptx90"}, {103, "+ptx88"},
                     {100, "+ptx86"}, {88, "+ptx78"},  {87, "+ptx74"},
                     {86, "+ptx71"},  {80, "+ptx70"},  {0, "+ptx63"}};
+    const struct kc_kernels *kernels = &cuda->context->result->kernels;
     const char *least = "";
     size_t i = 0;
-    for (size_t k = 0; k < build->kernels->count; k++)
-        if (kc_parameter_bytes(&build->kernels->items[k]) > 4352)
+    for (size_t k = 0; k < kernels->count; k++)
+        if (kc_parameter_bytes(&kernels->items[k]) > 4352)
             least = "+ptx81";
     while (target < versions[i].target)
         i++;
     return strcmp(least, versions[i].feature) > 0 ? least : versions[i].feature;
 }
 
-static bool make_ptx(struct cuda_build *build, const char *module)
+static bool make_ptx(struct cuda_build *cuda, const char *module)
 {
     struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
-    for (size_t i = 0; i < build->count; i++) {
+    for (size_t i = 0; i < cuda->count; i++) {
         // For straight code of thousands of instructions LLVM's last passes take minutes.
-        KC_ADD(&jobs[i], build->context->tools->clang, KC_NO_CRASH_FILES, "-target", KC_TARGET,
-               "-x", "ir", build->huge ? "-O0" : "-O3", KC_NO_TOOLKIT,
-               ptx_version_of(build, build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
+        KC_ADD(&jobs[i], cuda->context->build->tools.clang, KC_NO_CRASH_FILES, "-target", KC_TARGET,
+               "-x", "ir", cuda->huge ? "-O0" : "-O3", KC_NO_TOOLKIT,
+               ptx_version_of(cuda, cuda->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
                module, "-o");
-        kc_job_add(&jobs[i], PATH_FORMAT, build->context->folder, build->architectures[i], "ptx");
-        kc_job_add(&jobs[i], "-march=sm_%u", build->targets[i]);
+        kc_job_add(&jobs[i], PATH_FORMAT, cuda->context->folder, cuda->architectures[i], "ptx");
+        kc_job_add(&jobs[i], "-march=sm_%u", cuda->targets[i]);
     }
-    kc_run(jobs, build->count);
+    kc_run(jobs, cuda->count);
     bool fine = true;
-    for (size_t i = 0; i < build->count; i++)
+    for (size_t i = 0; i < cuda->count; i++)
         fine = fine && jobs[i].status == 0;
-    if (fine || !choose_targets(build))
-        return kc_judge(jobs, build->count, "clang cannot make PTX of the kernels",
-                        build->context->report);
-    kc_jobs_finish(jobs, build->count);
-    return make_ptx(build, module);
+    if (fine || !choose_targets(cuda))
+        return kc_judge(jobs, cuda->count, "clang cannot make PTX of the kernels",
+                        cuda->context->report);
+    kc_jobs_finish(jobs, cuda->count);
+    return make_ptx(cuda, module);
 }
 
 // Refuses the kernel if it calls a function that neither library has. libdevice need not be there for a check.
-static void check_reached(struct cuda_build *build, const struct kc_module *module,
+static void check_reached(struct cuda_build *cuda, const struct kc_module *module,
                           struct kc_kernel *kernel)
 {
     bool *reached = kc_module_reach(module, kernel->name, NULL);
@@ -262,24 +263,25 @@ static void check_reached(struct cuda_build *build, const struct kc_module *modu
             kc_starts_with(symbol->name, "vprintf") || kc_starts_with(symbol->name, "llvm."))
             continue;
         kc_plain_name(symbol->name, name, sizeof name);
-        kc_refuse(build->context, kernel, symbol->name,
+        kc_refuse(cuda->context, kernel, symbol->name,
                   "uses '%s': function '%s' is not there for CUDA: define it in the source, or do "
                   "without it (docs/kernels.md lists what is)",
                   name, name);
     }
-    build->context->report->failed = build->context->report->failed || !reached;
+    cuda->context->report->failed = cuda->context->report->failed || !reached;
     free(reached);
 }
 
 // `ir` is the optimised module, and no longer the caller's.
-static bool check_complete(struct cuda_build *build, char *ir)
+static bool check_complete(struct cuda_build *cuda, char *ir)
 {
+    const struct kc_kernels *kernels = &cuda->context->result->kernels;
     struct kc_module module;
     const bool fine = kc_module_read(ir, &module);
-    for (size_t i = 0; i < build->kernels->count && fine; i++)
-        check_reached(build, &module, &build->kernels->items[i]);
+    for (size_t i = 0; i < kernels->count && fine; i++)
+        check_reached(cuda, &module, &kernels->items[i]);
     kc_module_finish(&module);
-    return fine || kc_error(build->context->report, "no memory for the kernels' module");
+    return fine || kc_error(cuda->context->report, "no memory for the kernels' module");
 }
 
 // CUDA's limits of a kernel's own memory, the local arrays that it declares and what each work-item has, of which the
@@ -311,8 +313,9 @@ static struct kc_kernel *owner_of(struct kc_kernels *kernels, const char *line)
     return mark ? kc_kernels_find(kernels, start, (size_t)(mark - start)) : NULL;
 }
 
-static void check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels)
+static void check_memory(struct kc_context *context, const char *ptx)
 {
+    struct kc_kernels *kernels = &context->result->kernels;
     unsigned long long *local = calloc(kernels->count + 1, sizeof *local);
     struct kc_kernel *current = NULL, *found;
     for (const char *line = ptx; line && local; line = kc_next_line(line)) {
@@ -339,17 +342,17 @@ static void check_memory(struct kc_context *context, const char *ptx, struct kc_
     free(local);
 }
 
-static bool finish_ptx(const struct cuda_build *build, const char *architecture, bool first)
+static bool finish_ptx(const struct cuda_build *cuda, const char *architecture, bool first)
 {
-    struct weir_long_text *report = build->context->report;
+    struct weir_long_text *report = cuda->context->report;
     char path[KC_PATH_SIZE], message[512];
     char *ptx;
     size_t size;
-    path_of(build, architecture, "ptx", path);
+    path_of(cuda, architecture, "ptx", path);
     if (!kc_read(path, &ptx, &size, report))
         return false;
     if (first)
-        check_memory(build->context, ptx, build->kernels);
+        check_memory(cuda->context, ptx);
     char *changed = weir_ptx_for_cuda(ptx, size, message, sizeof message);
     const bool fine = changed ? kc_write(path, changed, report) : kc_error(report, "%s", message);
     free(changed);
@@ -357,68 +360,68 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
     return fine;
 }
 
-static bool make_cubins(const struct cuda_build *build, const struct weir_words *cubins)
+static bool make_cubins(const struct cuda_build *cuda, const struct weir_words *cubins)
 {
     struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
     for (size_t i = 0; i < cubins->count; i++) {
-        const char *folder = build->context->folder, *architecture = cubins->items[i];
-        KC_ADD(&jobs[i], build->context->tools->ptxas);
+        const char *folder = cuda->context->folder, *architecture = cubins->items[i];
+        KC_ADD(&jobs[i], cuda->context->build->tools.ptxas);
         kc_job_add(&jobs[i], "-arch=sm_%s", architecture);
         kc_job_add(&jobs[i], PATH_FORMAT, folder, architecture, "ptx");
         KC_ADD(&jobs[i], "-o");
         kc_job_add(&jobs[i], PATH_FORMAT, folder, architecture, "cubin");
     }
     return kc_run_well(jobs, cubins->count, "ptxas does not take the kernels",
-                       build->context->report);
+                       cuda->context->report);
 }
 
-static bool take_images(const struct cuda_build *build, const struct weir_words *list,
+static bool take_images(const struct cuda_build *cuda, const struct weir_words *list,
                         const char *format, struct kc_images *images)
 {
     for (size_t i = 0; i < list->count; i++) {
         char path[KC_PATH_SIZE], *data;
         size_t size, at = 0;
-        path_of(build, list->items[i], format, path);
-        if (!kc_read(path, &data, &size, build->context->report))
+        path_of(cuda, list->items[i], format, path);
+        if (!kc_read(path, &data, &size, cuda->context->report))
             return false;
         char *target = kc_image_add(images, format, data, size);
-        while (at + 1 < build->count && strcmp(build->architectures[at], list->items[i]) != 0)
+        while (at + 1 < cuda->count && strcmp(cuda->architectures[at], list->items[i]) != 0)
             at++;
         if (strcmp(format, WEIR_IMAGE_PTX) == 0)
-            snprintf(target, KC_TARGET_SIZE, "sm_%u", build->targets[at]);
+            snprintf(target, KC_TARGET_SIZE, "sm_%u", cuda->targets[at]);
         else
             snprintf(target, KC_TARGET_SIZE, "sm_%s", list->items[i]);
     }
     return true;
 }
 
-static void need(struct cuda_build *build, const struct weir_words *list)
+static void need(struct cuda_build *cuda, const struct weir_words *list)
 {
     for (size_t i = 0; i < list->count; i++) {
         bool known = false;
-        for (size_t j = 0; j < build->count; j++)
-            known = known || strcmp(build->architectures[j], list->items[i]) == 0;
+        for (size_t j = 0; j < cuda->count; j++)
+            known = known || strcmp(cuda->architectures[j], list->items[i]) == 0;
         if (!known) {
-            build->targets[build->count] = (unsigned)strtoul(list->items[i], NULL, 10);
-            build->architectures[build->count++] = list->items[i];
+            cuda->targets[cuda->count] = (unsigned)strtoul(list->items[i], NULL, 10);
+            cuda->architectures[cuda->count++] = list->items[i];
         }
     }
 }
 
 // Again without the kernels that are found to be refused, if they are to be skipped.
-static bool make_code(struct cuda_build *build, const struct kc_module *module)
+static bool make_code(struct cuda_build *cuda)
 {
     char optimised[KC_PATH_SIZE], *ir;
     bool any = true;
-    snprintf(optimised, sizeof optimised, "%s/optimised.ll", build->context->folder);
+    snprintf(optimised, sizeof optimised, "%s/optimised.ll", cuda->context->folder);
     while (any) {
-        if (!kc_link(build->context, build->kernels, module, optimised, &ir, &build->huge) ||
-            !check_complete(build, ir) || !make_ptx(build, optimised))
+        if (!kc_link(cuda->context, optimised, &ir, &cuda->huge) || !check_complete(cuda, ir) ||
+            !make_ptx(cuda, optimised))
             return false;
-        for (size_t i = 0; i < build->count; i++)
-            if (!finish_ptx(build, build->architectures[i], i == 0))
+        for (size_t i = 0; i < cuda->count; i++)
+            if (!finish_ptx(cuda, cuda->architectures[i], i == 0))
                 return false;
-        if (!kc_drop_refused(build->context, build->kernels, &any))
+        if (!kc_drop_refused(cuda->context, &any))
             return false;
     }
     return true;
@@ -427,28 +430,28 @@ static bool make_code(struct cuda_build *build, const struct kc_module *module)
 // PTX for each architecture ("90") of `ptx` and a cubin for each of `cubins`. Without any it only finds functions that
 // CUDA lacks, for which libdevice is not needed, and what CUDA has no room for. Kernels that are refused and skipped
 // are taken away.
-static bool cuda_images(struct kc_context *context, const struct kc_module *module,
-                        struct kc_kernels *kernels, const struct weir_words *ptx,
-                        const struct weir_words *cubins, struct kc_images *images)
+static bool cuda_images(struct kc_context *context, const struct weir_words *ptx,
+                        const struct weir_words *cubins)
 {
-    struct cuda_build build = {.context = context, .kernels = kernels};
+    struct kc_images *images = &context->result->images;
+    struct cuda_build cuda = {.context = context};
     const struct weir_words check = {(const char *[]){LOWEST + strlen("sm_")}, 1, 1};
-    need(&build, ptx->count + cubins->count > 0 ? ptx : &check);
-    need(&build, cubins);
-    return make_code(&build, module) && make_cubins(&build, cubins) &&
-           take_images(&build, cubins, WEIR_IMAGE_CUBIN, images) &&
-           take_images(&build, ptx, WEIR_IMAGE_PTX, images);
+    need(&cuda, ptx->count + cubins->count > 0 ? ptx : &check);
+    need(&cuda, cubins);
+    return make_code(&cuda) && make_cubins(&cuda, cubins) &&
+           take_images(&cuda, cubins, WEIR_IMAGE_CUBIN, images) &&
+           take_images(&cuda, ptx, WEIR_IMAGE_PTX, images);
 }
 
 // All of it.
 
 // Also a check needs libclc; without it the kernels are only held against OpenCL C. With a twin the
 // OpenCL C is checked all the same, and its own images are not made.
-static bool make_images(struct kc_context *context, const struct kc_module *module,
-                        const struct kc_build *build, struct kc_result *result)
+static bool make_images(struct kc_context *context)
 {
+    const struct kc_build *build = context->build;
     const struct weir_words none = {NULL, 0, 0};
-    const struct kc_tools *tools = context->tools;
+    const struct kc_tools *tools = &build->tools;
     const bool own = !kc_twin_is_there(&build->twin);
     const size_t wanted = build->ptx.count + build->cubins.count;
     const char *lack =
@@ -458,9 +461,8 @@ static bool make_images(struct kc_context *context, const struct kc_module *modu
     if (wanted > 0 && lack)
         return kc_error(context->report, "%s", lack);
     return (tools->libclc[0] == '\0' ||
-            cuda_images(context, module, &result->kernels, own ? &build->ptx : &none,
-                        own ? &build->cubins : &none, &result->images)) &&
-           (own || kc_twin_images(build, tools, context->folder, result, context->report));
+            cuda_images(context, own ? &build->ptx : &none, own ? &build->cubins : &none)) &&
+           (own || kc_twin_images(context));
 }
 
 static bool finish_bundle(const struct kc_build *build, struct kc_result *result)
@@ -485,38 +487,30 @@ static bool finish_bundle(const struct kc_build *build, struct kc_result *result
     return signature != NULL;
 }
 
-static bool build_all(struct kc_context *context, const struct kc_build *build,
-                      struct kc_result *result)
+static bool build_all(struct kc_context *context)
 {
-    const struct kc_language *language = context->language;
+    const struct kc_language *language = &context->build->language;
+    struct kc_result *result = context->result;
     const bool plain = strcmp(language->standard, "CL1.2") == 0 && !language->fast;
-    struct kc_module module = {.text = NULL};
-    bool fine = kc_join(context->tools, language, &build->sources, context->folder, &result->text,
-                        &result->depends, context->report);
-    context->text = result->text.text;
-    if (fine && !context->text)
-        fine = kc_error(context->report, "there is no kernel: the sources are empty");
-    if (fine) {
-        char *target = kc_image_add(&result->images, WEIR_IMAGE_OPENCL_C, result->text.text,
-                                    result->text.used);
-        snprintf(target, KC_TARGET_SIZE, "%s%s", plain ? "" : language->standard,
-                 language->fast ? " " KC_FAST : ""); // a version stands before options
-    }
-    fine = fine && kc_compile(context, &module, &result->kernels) &&
-           make_images(context, &module, build, result) &&
-           (finish_bundle(build, result) || kc_error(context->report, "no memory for the bundle"));
-    kc_module_finish(&module);
-    kc_module_finish(&context->places);
-    return fine;
+    if (!kc_join(context))
+        return false;
+    if (!result->text.text)
+        return kc_error(context->report, "there is no kernel: the sources are empty");
+    char *target =
+        kc_image_add(&result->images, WEIR_IMAGE_OPENCL_C, result->text.text, result->text.used);
+    snprintf(target, KC_TARGET_SIZE, "%s%s", plain ? "" : language->standard,
+             language->fast ? " " KC_FAST : ""); // a version stands before options
+    return kc_compile(context) && make_images(context) &&
+           (finish_bundle(context->build, result) ||
+            kc_error(context->report, "no memory for the bundle"));
 }
 
 bool kc_build(const struct kc_build *build, struct kc_result *result, struct weir_long_text *report)
 {
     char folder[512];
-    struct kc_context context = {.tools = &build->tools,
-                                 .language = &build->language,
+    struct kc_context context = {.build = build,
+                                 .result = result,
                                  .folder = folder,
-                                 .skip = build->skip,
                                  .report = report};
     if (build->language.exact)
         weir_long_text_add(&result->text, KC_EXACT);
@@ -524,7 +518,9 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
                 kc_error(report, "clang is not installed, and kernels are checked with it; install "
                                  "the package clang-22, or clang");
     if (fine && (fine = kc_folder_create(folder, sizeof folder, report))) {
-        fine = build_all(&context, build, result);
+        fine = build_all(&context);
+        kc_module_finish(&context.module);
+        kc_module_finish(&context.places);
         kc_folder_remove(folder);
     }
     if (fine && build->bundle)

@@ -19,11 +19,11 @@ static bool run_clang(const struct kc_context *context, bool cuda, const char *s
                       const char *const *more, const char *out, const char *records)
 {
     struct kc_job job = {.output = records};
-    kc_job_add_language(&job, context->tools, context->language);
+    kc_job_add_language(&job, context->build);
     if (cuda)
-        kc_job_add_cuda(&job, context->language);
+        kc_job_add_cuda(&job, &context->build->language);
     // C that other compilers take, and clang only warned of for long.
-    if (!context->language->strict)
+    if (!context->build->language.strict)
         KC_ADD(&job, "-Wno-error=incompatible-pointer-types", "-Wno-error=parentheses");
     kc_job_add_all(&job, more);
     KC_ADD(&job, source, "-o", out);
@@ -43,7 +43,7 @@ static bool compile(struct kc_context *context, const char *name, const char *co
     size_t size;
     snprintf(source, sizeof source, "%s/%s.cl", context->folder, name);
     snprintf(ir, sizeof ir, "%s/%s.ll", context->folder, name);
-    return kc_write(source, context->text, context->report) &&
+    return kc_write(source, context->result->text.text, context->report) &&
            run_clang(context, true, source, more, ir, records) &&
            kc_read(ir, &data, &size, context->report) &&
            (kc_module_read(data, out) ||
@@ -54,8 +54,9 @@ static bool compile(struct kc_context *context, const char *name, const char *co
 #define AS_IT_IS "-O3", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm"
 
 // What CUDA alone has, outside of a part for it (#ifdef __NVPTX__), is no OpenCL C.
-static bool check_others(struct kc_context *context, const struct kc_module *module)
+static bool check_others(struct kc_context *context)
 {
+    const struct kc_module *module = &context->module;
     static const char *const more[] = {"-target",      "spir64",  "-fsyntax-only",  "-w",
                                        KC_IS_COMPILER, "-Xclang", "-fgnu-keywords", NULL};
     char source[KC_PATH_SIZE];
@@ -386,21 +387,22 @@ void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char 
     if (places && symbol)
         kc_module_add_place(places, line ? line : symbol->line, context->report);
     weir_long_text_add(context->report, "%s: kernel '%s' %s%s\n",
-                       context->skip ? "warning" : "error", kernel->name,
-                       context->skip ? "is left out: it " : "", sentence);
+                       context->build->skip ? "warning" : "error", kernel->name,
+                       context->build->skip ? "is left out: it " : "", sentence);
     kernel->refused = true;
     free(reached);
 }
 
-bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, bool *out_any)
+bool kc_drop_refused(struct kc_context *context, bool *out_any)
 {
+    struct kc_kernels *kernels = &context->result->kernels;
     size_t kept = 0;
     *out_any = false;
     for (size_t i = 0; i < kernels->count; i++)
         *out_any = *out_any || kernels->items[i].refused;
     if (!*out_any)
         return true;
-    if (!context->skip) {
+    if (!context->build->skip) {
         if (kernels->count > 1)
             weir_long_text_add(context->report,
                                "note: --skip leaves such kernels out, and builds the others\n");
@@ -432,7 +434,7 @@ static void check_name(struct kc_context *context, struct kc_kernel *kernel)
 // their access.
 static void check_parameters(struct kc_context *context, struct kc_kernel *kernel)
 {
-    const bool is_20 = strcmp(context->language->standard, "CL2") > 0;
+    const bool is_20 = strcmp(context->build->language.standard, "CL2") > 0;
     for (size_t p = 0; p < kernel->parameter_count && !kernel->refused; p++) {
         const struct weir_parameter *parameter = &kernel->parameters[p];
         const char *type = parameter->type_name;
@@ -471,8 +473,7 @@ static bool is_meeting(const char *name)
     return found;
 }
 
-static void check_calls(struct kc_context *context, const struct kc_module *module,
-                        struct kc_kernel *kernel)
+static void check_calls(struct kc_context *context, struct kc_kernel *kernel)
 {
     static const struct {
         const char *part; // of the name of what clang calls
@@ -483,6 +484,7 @@ static void check_calls(struct kc_context *context, const struct kc_module *modu
         {"_read_pipe", NO_PIPES},
         {"_write_pipe", NO_PIPES},
     };
+    const struct kc_module *module = &context->module;
     kernel->waits = strstr(module->text, " asm ") != NULL;
     bool *reached = kc_module_reach(module, kernel->name, NULL);
     for (size_t s = 0; reached && s < module->symbol_count && !kernel->refused; s++) {
@@ -502,9 +504,9 @@ static void check_calls(struct kc_context *context, const struct kc_module *modu
 }
 
 // `long long` has 128 bits in OpenCL C, which is warned of. False: that is an error.
-static bool check_long_long(struct kc_context *context, const struct kc_module *module)
+static bool check_long_long(struct kc_context *context)
 {
-    const char *line = module->text;
+    const char *line = context->module.text;
     const struct kc_module *places;
     while (line && !(*line == ' ' && kc_in_line(line, "i128 ")))
         line = kc_next_line(line);
@@ -516,8 +518,8 @@ static bool check_long_long(struct kc_context *context, const struct kc_module *
     if (line)
         kc_module_add_place(places, line, context->report);
     weir_long_text_add(context->report, "%s: 'long long' has 128 bits in OpenCL C; 'long' has 64\n",
-                       context->language->strict ? "error" : "warning");
-    return !context->language->strict;
+                       context->build->language.strict ? "error" : "warning");
+    return !context->build->language.strict;
 }
 
 // CUDA's limits of blocks and parameters.
@@ -567,27 +569,27 @@ static void check_limits(struct kc_context *context, struct kc_kernel *kernel)
                   PARAMETERS_MOST);
 }
 
-static bool check(struct kc_context *context, const struct kc_module *module,
-                  struct kc_kernels *kernels)
+static bool check(struct kc_context *context)
 {
-    if (!context->language->quiet && !check_long_long(context, module))
+    const struct kc_kernels *kernels = &context->result->kernels;
+    if (!context->build->language.quiet && !check_long_long(context))
         return false;
     if (kernels->count == 0)
         return kc_error(context->report, "there is no kernel: a source needs a __kernel function");
     for (size_t i = 0; i < kernels->count; i++) {
         check_name(context, &kernels->items[i]);
         check_parameters(context, &kernels->items[i]);
-        check_calls(context, module, &kernels->items[i]);
+        check_calls(context, &kernels->items[i]);
         if (!kernels->items[i].refused)
             check_limits(context, &kernels->items[i]);
     }
     bool any;
-    return kc_drop_refused(context, kernels, &any);
+    return kc_drop_refused(context, &any);
 }
 
-bool kc_compile(struct kc_context *context, struct kc_module *out, struct kc_kernels *out_kernels)
+bool kc_compile(struct kc_context *context)
 {
-    const struct kc_language *language = context->language;
+    const struct kc_language *language = &context->build->language;
     const bool strict = language->strict && !language->quiet;
     const char *const more[] = {AS_IT_IS,
                                 "-cl-kernel-arg-info",
@@ -599,13 +601,13 @@ bool kc_compile(struct kc_context *context, struct kc_module *out, struct kc_ker
     char path[KC_PATH_SIZE], *records;
     size_t size;
     snprintf(path, sizeof path, "%s/records.txt", context->folder);
-    if (!compile(context, "kernels", more, path, out) || !check_others(context, out))
+    if (!compile(context, "kernels", more, path, &context->module) || !check_others(context))
         return kc_error(context->report, "this does not compile as OpenCL C (%s)",
                         language->standard);
     if (!kc_read(path, &records, &size, context->report))
         return false;
-    const bool fine = read_kernels(out, records, out_kernels) ||
+    const bool fine = read_kernels(&context->module, records, &context->result->kernels) ||
                       kc_error(context->report, "no memory for the kernels' signatures");
     free(records);
-    return fine && check(context, out, out_kernels);
+    return fine && check(context);
 }

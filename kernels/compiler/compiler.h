@@ -141,12 +141,11 @@ struct kc_sources {
 bool kc_is_definition(const char *text);
 #define KC_DEFINITIONS "-D takes NAME or NAME=VALUE, in one line and without a backslash at its end"
 
-// One text of the definitions and the files, in their order, with "#line" directives so that
-// compilers report their own lines; and what it depends on, as kc_add_depends() adds it. `folder` is for files on the
-// way.
-bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
-             const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
-             struct weir_long_text *out_depends, struct weir_long_text *report);
+struct kc_context;
+
+// Adds to the result one text of the definitions and the files, in their order, with "#line" directives so that
+// compilers report their own lines; and what it depends on, as kc_add_depends() adds it.
+bool kc_join(const struct kc_context *context);
 
 // Adds what the target of a rule of make's depends on, as a compiler has written it into the file; without one, nothing.
 void kc_add_depends(const char *path, struct weir_long_text *out);
@@ -242,13 +241,12 @@ struct kc_kernels {
 
 // A build on its way.
 struct kc_context {
-    const struct kc_tools *tools;
-    const struct kc_language *language;
+    const struct kc_build *build;
+    struct kc_result *result;
     const char *folder; // for files on the way
-    const char *text;   // the OpenCL C
-    bool skip;          // kernels that a bundle cannot have are left out, with a warning
     struct weir_long_text *report;
-    struct kc_module places; // the text's, with places in the source; made when a message needs one
+    struct kc_module module; // the text's, before any optimisation
+    struct kc_module places; // the same with places in the source; made when a message needs one
     bool has_no_places;      // it cannot be made
 };
 
@@ -261,17 +259,17 @@ struct kc_kernel *kc_kernels_find(const struct kc_kernels *kernels, const char *
 void kc_kernel_finish(struct kc_kernel *kernel);
 void kc_kernels_finish(struct kc_kernels *kernels);
 
-// Compiles the text as OpenCL C to FOLDER/kernels.ll, for CUDA and before any optimisation, and reads it and the
-// kernels' signatures. Warns of what devices do differently, and refuses what no bundle has. False: an error, also
+// Compiles the text as OpenCL C, for CUDA, to the module, and reads the kernels' signatures. Warns of what devices do
+// differently, and refuses what no bundle has. False: an error, also
 // that there is such a kernel, and it is not to be skipped, or none at all.
-bool kc_compile(struct kc_context *context, struct kc_module *out, struct kc_kernels *out_kernels);
+bool kc_compile(struct kc_context *context);
 
 // Reports that the kernel cannot be in a bundle: "FILE:LINE: error: kernel 'NAME' SENTENCE", at the line that
 // names the symbol `used`, if it is not NULL.
 void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char *used,
                const char *format, ...) WEIR_TEXT_PRINTF(4, 5);
 // Takes away the kernels that are refused. False: that is an error, which is reported.
-bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, bool *out_any);
+bool kc_drop_refused(struct kc_context *context, bool *out_any);
 
 // The name that a function has in OpenCL C.
 void kc_plain_name(const char *symbol, char *out, size_t size);
@@ -289,16 +287,14 @@ unsigned kc_parameter_bytes(const struct kc_kernel *kernel);
 #define KC_MARCH_LOWEST "-march=sm_75", KC_NO_TOOLKIT, "+ptx63"
 #define KC_NO_CRASH_FILES "-fno-crash-diagnostics"
 
-// Adds clang and its options for a text in this language; and those for CUDA.
-void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
-                         const struct kc_language *language);
+// Adds clang and its options for a text in the build's language; and those for CUDA.
+void kc_job_add_language(struct kc_job *job, const struct kc_build *build);
 void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language);
 
-// Writes what the kernels reach of the module that kc_compile() has read, linked, changed and optimised, into the file
+// Writes what the kernels reach of the module, linked, changed and optimised, into the file
 // `path`, and stores its text in *out_ir, which is the caller's. *out_huge: a block has so many instructions that LLVM's
 // last passes would take minutes.
-bool kc_link(const struct kc_context *context, const struct kc_kernels *kernels,
-             const struct kc_module *module, const char *path, char **out_ir, bool *out_huge);
+bool kc_link(const struct kc_context *context, const char *path, char **out_ir, bool *out_huge);
 
 // twin.c
 
@@ -336,13 +332,9 @@ static inline bool kc_twin_is_there(const struct kc_twin *twin)
     return twin->source || twin->images.count > 0;
 }
 
-struct kc_build;
-struct kc_result;
-
 // Compiles the source for the architectures of the build ("90", "90a"), or reads the images, and
 // compares the kernels with those of the OpenCL C.
-bool kc_twin_images(const struct kc_build *build, const struct kc_tools *tools, const char *folder,
-                    struct kc_result *result, struct weir_long_text *report);
+bool kc_twin_images(const struct kc_context *context);
 
 // build.c
 

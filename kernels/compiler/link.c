@@ -7,18 +7,8 @@
 
 #include "base/text.h"
 #include "kernels/compiler/compiler.h"
-#include "kernels/library/atomics.h"
-#include "kernels/library/atomics64.h"
-#include "kernels/library/conversions.h"
-#include "kernels/library/dot_products.h"
-#include "kernels/library/generic.h"
 #include "kernels/library/grid_barrier.h"
-#include "kernels/library/half.h"
-#include "kernels/library/half_conversions.h"
-#include "kernels/library/math.h"
-#include "kernels/library/sub_groups.h"
-#include "kernels/library/work_groups.h"
-#include "kernels/library/work_items.h"
+#include "kernels/library/library.h"
 
 // Which functions of kernels/library a module calls, and the files that have them.
 
@@ -126,13 +116,12 @@ static const char *subjects_of(const char *name)
     ",+__opencl_c_images,+__opencl_c_3d_image_writes,+__opencl_c_read_write_images," \
     "+cl_khr_3d_image_writes"
 
-void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
-                         const struct kc_language *language)
+void kc_job_add_language(struct kc_job *job, const struct kc_build *build)
 {
-    KC_ADD(job, tools->clang, "-x", "cl", KC_NO_CRASH_FILES, "-Xclang", KC_EXTENSIONS IMAGES,
+    KC_ADD(job, build->tools.clang, "-x", "cl", KC_NO_CRASH_FILES, "-Xclang", KC_EXTENSIONS IMAGES,
            KC_DEVICE_VERSION, "-D__IMAGE_SUPPORT__=1");
-    kc_job_add(job, "-cl-std=%s", language->standard);
-    if (language->fast)
+    kc_job_add(job, "-cl-std=%s", build->language.standard);
+    if (build->language.fast)
         kc_job_add(job, KC_FAST);
 }
 
@@ -156,9 +145,9 @@ static bool add_subject(const struct kc_context *context, const struct subject *
 {
     char source[KC_PATH_SIZE];
     snprintf(source, sizeof source, "%s/%s.cl", context->folder, subject->name);
-    KC_ADD(job, context->tools->clang, "-x", "cl", KC_NO_CRASH_FILES, KC_DEVICE_VERSION, "-O3",
-           "-w", "-Xclang", "-disable-llvm-passes");
-    kc_job_add_cuda(job, context->language);
+    KC_ADD(job, context->build->tools.clang, "-x", "cl", KC_NO_CRASH_FILES, KC_DEVICE_VERSION,
+           "-O3", "-w", "-Xclang", "-disable-llvm-passes");
+    kc_job_add_cuda(job, &context->build->language);
     if (!subject->lazy)
         KC_ADD(job, "-cl-no-stdinc", "-Xclang", "-finclude-default-header");
     KC_ADD(job, "-cl-std=CL3.0", "-Xclang", subject->generic ? KC_EXTENSIONS : WITHOUT_GENERIC,
@@ -169,9 +158,9 @@ static bool add_subject(const struct kc_context *context, const struct subject *
     return kc_write(source, *subject->text, context->report);
 }
 
-static bool add_library(const struct kc_context *context, const struct kc_module *module,
-                        struct kc_job *link)
+static bool add_library(const struct kc_context *context, struct kc_job *link)
 {
+    const struct kc_module *module = &context->module;
     struct kc_job jobs[SUBJECTS] = {{0}};
     bool needed[SUBJECTS] = {false};
     size_t count = 0;
@@ -193,23 +182,23 @@ static bool add_library(const struct kc_context *context, const struct kc_module
 }
 
 // Ours come first: they call libclc's, and take the place of some.
-static bool link_libraries(const struct kc_context *context, const struct kc_module *module,
-                           const char *in, const char *out)
+static bool link_libraries(const struct kc_context *context, const char *in, const char *out)
 {
     struct kc_job job = {0};
-    KC_ADD(&job, context->tools->clang, "-target", KC_TARGET, "-x", "ir", "-O3", "-w",
+    KC_ADD(&job, context->build->tools.clang, "-target", KC_TARGET, "-x", "ir", "-O3", "-w",
            KC_NO_CRASH_FILES, KC_MARCH_LOWEST, "-Xclang", "-disable-llvm-passes", "-S",
            "-emit-llvm", in, "-o", out);
-    if (!add_library(context, module, &job)) {
+    if (!add_library(context, &job)) {
         kc_jobs_finish(&job, 1);
         return false;
     }
     // LLVM inlines no function into one that treats denormals in another way: clang gives libraries this one.
-    if (context->language->fast)
+    if (context->build->language.fast)
         KC_ADD(&job, "-Xclang", FLUSHED);
-    KC_ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", context->tools->libclc);
-    if (context->tools->libdevice[0] != '\0')
-        KC_ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", context->tools->libdevice);
+    KC_ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", context->build->tools.libclc);
+    if (context->build->tools.libdevice[0] != '\0')
+        KC_ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
+               context->build->tools.libdevice);
     return kc_run_well(&job, 1, "this is OpenCL C, but does not compile for CUDA", context->report);
 }
 
@@ -453,14 +442,14 @@ static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *
 }
 
 // Adds the module `ir`, changed, to the text. True: kernels have images. `ir` is cut into lines.
-static bool change_module(const struct kc_context *context, const struct kc_kernels *kernels,
-                          char *ir, struct weir_long_text *out)
+static bool change_module(const struct kc_context *context, char *ir, struct weir_long_text *out)
 {
+    const struct kc_kernels *kernels = &context->result->kernels;
     bool images = false;
     for (char *line; (line = strsep(&ir, "\n"));) {
         if (kc_starts_with(line, "define ")) {
             struct weir_long_text definition = {0};
-            change_parameters(context->language, kernels, line, &definition);
+            change_parameters(&context->build->language, kernels, line, &definition);
             if (definition.text)
                 change_definition(definition.text, out);
             out->failed = out->failed || definition.failed;
@@ -474,7 +463,7 @@ static bool change_module(const struct kc_context *context, const struct kc_kern
                        "attributes " INLINED
                        " = { alwaysinline convergent norecurse nounwind }\n" NO_FIELDS " = !{}\n");
     add_blocks(kernels, out);
-    if (context->language->fast) // libdevice asks by __nvvm_reflect("__CUDA_FTZ")
+    if (context->build->language.fast) // libdevice asks by __nvvm_reflect("__CUDA_FTZ")
         weir_long_text_add(out,
                            "!llvm.module.flags = !{!%u}\n"
                            "!%u = !{i32 4, !\"nvvm-reflect-ftz\", i32 1}\n",
@@ -530,9 +519,9 @@ static bool optimise_within(const struct kc_context *context, const char *in, st
 {
     struct kc_job job = {0};
     size_t size;
-    KC_ADD(&job, context->tools->clang, KC_NO_CRASH_FILES, "-target", KC_TARGET, "-x", "ir", "-O3",
-           KC_MARCH_LOWEST, "-S", "-emit-llvm", in, "-o", path, "-mllvm", limits.whole, "-mllvm",
-           limits.part);
+    KC_ADD(&job, context->build->tools.clang, KC_NO_CRASH_FILES, "-target", KC_TARGET, "-x", "ir",
+           "-O3", KC_MARCH_LOWEST, "-S", "-emit-llvm", in, "-o", path, "-mllvm", limits.whole,
+           "-mllvm", limits.part);
     // A loop whose number of turns takes some instructions to compute is unrolled too, and one of more
     // than 256 turns gains nothing by being unrolled wholly.
     KC_ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40", "-mllvm",
@@ -607,9 +596,10 @@ static bool optimise(const struct kc_context *context, const char *ir, bool imag
 }
 
 // What the kernels reach, of clang's module.
-static bool write_reached(const struct kc_context *context, const struct kc_kernels *kernels,
-                          const struct kc_module *module, const char *path)
+static bool write_reached(const struct kc_context *context, const char *path)
 {
+    const struct kc_kernels *kernels = &context->result->kernels;
+    const struct kc_module *module = &context->module;
     bool *reached = kc_module_reach(module, "", NULL);
     struct weir_long_text out = {0};
     for (size_t i = 0; i < kernels->count && reached; i++)
@@ -624,8 +614,7 @@ static bool write_reached(const struct kc_context *context, const struct kc_kern
     return fine;
 }
 
-bool kc_link(const struct kc_context *context, const struct kc_kernels *kernels,
-             const struct kc_module *module, const char *path, char **out_ir, bool *out_huge)
+bool kc_link(const struct kc_context *context, const char *path, char **out_ir, bool *out_huge)
 {
     struct weir_long_text changed = {0};
     char kept[KC_PATH_SIZE], linked[KC_PATH_SIZE], *ir = NULL;
@@ -633,11 +622,10 @@ bool kc_link(const struct kc_context *context, const struct kc_kernels *kernels,
     bool images = false;
     snprintf(kept, sizeof kept, "%s/reached.ll", context->folder);
     snprintf(linked, sizeof linked, "%s/linked.ll", context->folder);
-    bool fine = write_reached(context, kernels, module, kept) &&
-                link_libraries(context, module, kept, linked) &&
+    bool fine = write_reached(context, kept) && link_libraries(context, kept, linked) &&
                 kc_read(linked, &ir, &size, context->report);
     if (fine)
-        images = change_module(context, kernels, ir, &changed);
+        images = change_module(context, ir, &changed);
     free(ir);
     if (changed.failed)
         fine = kc_error(context->report, "no memory for the kernels' module");

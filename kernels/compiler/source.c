@@ -25,6 +25,10 @@ enum {
 #define END_HIDDEN "#endif /*" EXPANDED
 #define EITHER "#if defined(__CLANG_REWRITTEN_INCLUDES) /*"
 
+// Files on the way, in a folder.
+#define NAMES "%s/names.cl"
+#define DEPENDS "%s/text.d"
+
 struct cleaner {
     const char *at; // the next line; NULL: there is none
     struct weir_long_text *out;
@@ -240,44 +244,42 @@ static void add_report(const char *errors, struct weir_long_text *report)
     }
 }
 
-// What the preprocessor is run for.
-struct expansion {
-    const struct kc_tools *tools;
-    const struct kc_language *language;
-    const struct weir_words *folders;
-    const char *in, *out, *depends;
-    bool whole; // macros and conditions too
-};
-
-static bool expand(const struct expansion *expansion, struct weir_long_text *report)
+// Has the preprocessor put includes into the place of their directives in the file FOLDER/names.cl; with `whole` it
+// expands macros and conditions too.
+static bool expand(const struct kc_context *context, bool whole, const char *out)
 {
-    struct kc_job job = {.input = expansion->in};
-    kc_job_add_language(&job, expansion->tools, expansion->language);
-    kc_job_add_cuda(&job, expansion->language);
+    const struct weir_words *folders = &context->build->sources.folders;
+    char in[KC_PATH_SIZE];
+    snprintf(in, sizeof in, NAMES, context->folder);
+    struct kc_job job = {.input = in};
+    kc_job_add_language(&job, context->build);
+    kc_job_add_cuda(&job, &context->build->language);
     KC_ADD(&job, "-w", "-E", "-cl-no-stdinc", "-Xclang", "-fuse-line-directives");
-    if (!expansion->whole)
+    if (!whole)
         kc_job_add(&job, "-frewrite-includes");
-    for (size_t i = 0; i < expansion->folders->count; i++)
-        KC_ADD(&job, "-I", expansion->folders->items[i]);
-    KC_ADD(&job, "-MMD", "-MF", expansion->depends, "-MT", "text", "-o", expansion->out, "-");
+    for (size_t i = 0; i < folders->count; i++)
+        KC_ADD(&job, "-I", folders->items[i]);
+    KC_ADD(&job, "-MMD", "-MF");
+    kc_job_add(&job, DEPENDS, context->folder);
+    KC_ADD(&job, "-MT", "text", "-o", out, "-");
     kc_run(&job, 1);
     const bool fine = job.status == 0;
     if (job.errors && !fine)
-        add_report(job.errors, report);
+        add_report(job.errors, context->report);
     kc_jobs_finish(&job, 1);
     return fine;
 }
 
-static bool read_expanded(const struct expansion *expansion, struct weir_long_text *out,
-                          struct weir_long_text *report)
+static bool read_expanded(const struct kc_context *context, bool whole, struct weir_long_text *out)
 {
-    char message[512];
+    char message[512], path[KC_PATH_SIZE];
     void *text;
     size_t size;
-    if (!expand(expansion, report))
+    snprintf(path, sizeof path, "%s/expanded.cl", context->folder);
+    if (!expand(context, whole, path))
         return false;
-    if (!weir_file_read(expansion->out, SOURCE_LIMIT, &text, &size, message, sizeof message))
-        return kc_error(report,
+    if (!weir_file_read(path, SOURCE_LIMIT, &text, &size, message, sizeof message))
+        return kc_error(context->report,
                         "the sources with what they include cannot be read, or have more than %d "
                         "MiB: %s",
                         SOURCE_LIMIT >> 20, message);
@@ -289,17 +291,15 @@ static bool read_expanded(const struct expansion *expansion, struct weir_long_te
 }
 
 // A kernel's images, and samplers, must stand in the text as such: where macros may hide them, it is preprocessed.
-static bool change_images(struct expansion *expansion, struct weir_long_text *text,
-                          struct weir_long_text *report)
+static bool change_images(const struct kc_context *context, struct weir_long_text *text)
 {
     struct weir_long_text changed = {0}, whole = {0};
     bool fine = true;
     if (!text->text || !weir_images_are_named(text->text))
         return true;
-    expansion->whole = !weir_images_rewrite(text->text, &changed);
-    if (expansion->whole) {
+    if (!weir_images_rewrite(text->text, &changed)) {
         changed.used = 0;
-        fine = read_expanded(expansion, &whole, report);
+        fine = read_expanded(context, true, &whole);
         if (fine && whole.text)
             weir_images_rewrite(whole.text, &changed);
     }
@@ -322,33 +322,29 @@ void kc_add_depends(const char *path, struct weir_long_text *out)
     free(ignored.text);
 }
 
-bool kc_join(const struct kc_tools *tools, const struct kc_language *language,
-             const struct kc_sources *sources, const char *folder, struct weir_long_text *out_text,
-             struct weir_long_text *out_depends, struct weir_long_text *report)
+bool kc_join(const struct kc_context *context)
 {
-    struct weir_long_text names = {0};
-    char in[KC_PATH_SIZE], out[KC_PATH_SIZE], depends[KC_PATH_SIZE], message[512];
+    const struct kc_sources *sources = &context->build->sources;
+    struct weir_long_text *out = &context->result->text, *report = context->report;
+    struct weir_long_text names = {0}, text = {0};
+    char path[KC_PATH_SIZE], message[512];
     bool fine = true;
-    snprintf(in, sizeof in, "%s/names.cl", folder);
-    snprintf(out, sizeof out, "%s/expanded.cl", folder);
-    snprintf(depends, sizeof depends, "%s/text.d", folder);
+    snprintf(path, sizeof path, NAMES, context->folder);
     for (size_t i = 0; i < sources->definitions.count && fine; i++)
         fine = define(&names, sources->definitions.items[i], report);
     for (size_t i = 0; i < sources->files.count && fine; i++)
         fine = add_file(&names, sources->files.items[i], report);
     if (fine &&
-        (names.failed || !weir_file_write(in, names.text, names.used, message, sizeof message)))
+        (names.failed || !weir_file_write(path, names.text, names.used, message, sizeof message)))
         fine = refuse(report, "weir kernels", names.failed ? "no memory for the sources" : message);
     free(names.text);
-    struct weir_long_text text = {0};
-    struct expansion expansion = {tools, language, &sources->folders, in, out, depends, false};
-    fine = fine && read_expanded(&expansion, &text, report) &&
-           change_images(&expansion, &text, report);
-    kc_add_depends(depends, out_depends);
+    fine = fine && read_expanded(context, false, &text) && change_images(context, &text);
+    snprintf(path, sizeof path, DEPENDS, context->folder);
+    kc_add_depends(path, &context->result->depends);
     if (fine && text.text && strstr(text.text, KC_GRID_BARRIER))
         declare_barrier(&text);
     if (fine && text.text)
-        weir_long_text_add(out_text, "%s", text.text);
+        weir_long_text_add(out, "%s", text.text);
     free(text.text);
-    return fine && !text.failed && !out_text->failed;
+    return fine && !text.failed && !out->failed;
 }

@@ -299,14 +299,12 @@ char *kc_image_add(struct kc_images *images, const char *format, const void *dat
 
 // The twin.
 
-struct twin_build {
-    const struct kc_build *build;
-    const struct kc_tools *tools;
-    const char *folder;
-    struct kc_result *result;
-    struct weir_long_text *report;
-    const char *opencl; // where the signatures come from, for messages
-};
+// Where the signatures come from, for messages.
+static const char *opencl_of(const struct kc_context *context)
+{
+    const struct weir_words *files = &context->build->sources.files;
+    return files->count == 1 ? files->items[0] : "the OpenCL C";
+}
 
 // nvcc.
 
@@ -331,12 +329,12 @@ static void add_list(struct kc_job *job, const char *option, const struct weir_w
 }
 
 // One image: "90a", "-cubin", "-arch=sm_" and ".cubin".
-static void prepare(const struct twin_build *twin, const char *architecture, bool cubin,
+static void prepare(const struct kc_context *context, const char *architecture, bool cubin,
                     struct kc_job *job)
 {
-    const struct kc_build *build = twin->build;
+    const struct kc_build *build = context->build;
     job->output_too = true;
-    KC_ADD(job, twin->tools->nvcc, cubin ? "-cubin" : "-ptx");
+    KC_ADD(job, context->build->tools.nvcc, cubin ? "-cubin" : "-ptx");
     kc_job_add(job, "-arch=%s_%s", cubin ? "sm" : "compute", architecture);
     if (build->language.fast)
         kc_job_add(job, "--use_fast_math");
@@ -346,24 +344,24 @@ static void prepare(const struct twin_build *twin, const char *architecture, boo
 }
 
 // A mistake is told once, and not for each architecture.
-static bool run(const struct twin_build *twin, struct kc_job *jobs, size_t count)
+static bool run(const struct kc_context *context, struct kc_job *jobs, size_t count)
 {
     bool fine = true;
     kc_run(jobs, count);
     for (size_t i = 0; i < count && fine; i++) {
         fine = jobs[i].status == 0;
         if (i == 0 || !fine)
-            add_report(twin->report, jobs[i].errors);
+            add_report(context->report, jobs[i].errors);
     }
     kc_jobs_finish(jobs, count);
-    return fine ||
-           kc_error(twin->report, "%s does not compile as CUDA C++", twin->build->twin.source);
+    return fine || kc_error(context->report, "%s does not compile as CUDA C++",
+                            context->build->twin.source);
 }
 
 // Comparing.
 
 // A kernel that is no C function is "_Z6matmulPKf...".
-static bool is_missing(const struct twin_build *twin, const char *file,
+static bool is_missing(const struct kc_context *context, const char *file,
                        const struct kc_kernels *image, const char *name)
 {
     const char *mangled = NULL;
@@ -373,14 +371,14 @@ static bool is_missing(const struct twin_build *twin, const char *file,
         if (kc_starts_with(image->items[i].name, start))
             mangled = image->items[i].name;
     if (mangled)
-        return kc_error(twin->report,
+        return kc_error(context->report,
                         "kernel '%s' of %s has a name of C++ in %s, %s: declare it extern \"C\" "
                         "__global__ void",
-                        name, twin->opencl, file, mangled);
-    return kc_error(twin->report,
+                        name, opencl_of(context), file, mangled);
+    return kc_error(context->report,
                     "kernel '%s' of %s is missing in %s: a twin has all kernels, so write it there "
                     "as extern \"C\" __global__ void, or put it into a bundle of its own",
-                    name, twin->opencl, file);
+                    name, opencl_of(context), file);
 }
 
 static const char *remedy_for(const struct weir_parameter *parameter)
@@ -396,7 +394,7 @@ static const char *remedy_for(const struct weir_parameter *parameter)
     return "give it types of one size";
 }
 
-static bool check_sizes(const struct twin_build *twin, const char *file,
+static bool check_sizes(const struct kc_context *context, const char *file,
                         const struct kc_kernel *kernel, const struct kc_kernel *other)
 {
     bool fine = true;
@@ -406,61 +404,62 @@ static bool check_sizes(const struct twin_build *twin, const char *file,
             parameter->kind == WEIR_PARAMETER_VALUE ? parameter->size : (unsigned)sizeof(uint64_t);
         if (other->parameters[i].size == wanted)
             continue;
-        fine =
-            kc_error(twin->report,
-                     "kernel '%s', parameter %zu, '%s': %s%s has %u bytes in %s, and %u in %s: "
-                     "%s",
-                     kernel->name, i + 1, parameter->name,
-                     parameter->kind == WEIR_PARAMETER_LOCAL ? "local " : "", parameter->type_name,
-                     wanted, twin->opencl, other->parameters[i].size, file, remedy_for(parameter));
+        fine = kc_error(context->report,
+                        "kernel '%s', parameter %zu, '%s': %s%s has %u bytes in %s, and %u in %s: "
+                        "%s",
+                        kernel->name, i + 1, parameter->name,
+                        parameter->kind == WEIR_PARAMETER_LOCAL ? "local " : "",
+                        parameter->type_name, wanted, opencl_of(context), other->parameters[i].size,
+                        file, remedy_for(parameter));
     }
     return fine;
 }
 
-static bool check_kernel(const struct twin_build *twin, const char *file,
+static bool check_kernel(const struct kc_context *context, const char *file,
                          const struct kc_kernel *kernel, const struct kc_kernels *image)
 {
     const struct kc_kernel *other = kc_kernels_find(image, kernel->name, strlen(kernel->name));
     if (!other)
-        return is_missing(twin, file, image, kernel->name);
+        return is_missing(context, file, image, kernel->name);
     if (other->parameter_count == kernel->parameter_count)
-        return check_sizes(twin, file, kernel, other);
-    return kc_error(twin->report,
+        return check_sizes(context, file, kernel, other);
+    return kc_error(context->report,
                     "kernel '%s' has %u parameter%s in %s, and %u in %s: give it the same in both, "
                     "in one order",
                     kernel->name, kernel->parameter_count, kernel->parameter_count == 1 ? "" : "s",
-                    twin->opencl, other->parameter_count, file);
+                    opencl_of(context), other->parameter_count, file);
 }
 
 // A kernel that only the twin has could not be launched: it has no signature. Images may have such.
-static bool check(const struct twin_build *twin, const char *file, const struct kc_kernels *image)
+static bool check(const struct kc_context *context, const char *file,
+                  const struct kc_kernels *image)
 {
-    const struct kc_kernels *kernels = &twin->result->kernels;
+    const struct kc_kernels *kernels = &context->result->kernels;
     bool fine = true;
     for (size_t i = 0; i < kernels->count; i++)
-        fine = check_kernel(twin, file, &kernels->items[i], image) && fine;
-    for (size_t i = 0; i < image->count && twin->build->twin.source; i++) {
+        fine = check_kernel(context, file, &kernels->items[i], image) && fine;
+    for (size_t i = 0; i < image->count && context->build->twin.source; i++) {
         const char *name = image->items[i].name;
         if (!kc_starts_with(name, "_Z") && !kc_kernels_find(kernels, name, strlen(name)))
-            fine = kc_error(twin->report,
+            fine = kc_error(context->report,
                             "kernel '%s' of %s is missing in %s, which every other device runs: "
                             "write it there too, or take it out",
-                            name, file, twin->opencl);
+                            name, file, opencl_of(context));
     }
     return fine;
 }
 
 // Images.
 
-static bool is_new(const struct twin_build *twin, const char *path, const char *format,
+static bool is_new(const struct kc_context *context, const char *path, const char *format,
                    const char *target)
 {
-    const struct kc_images *images = &twin->result->images;
+    const struct kc_images *images = &context->result->images;
     for (size_t i = 0; i < images->count; i++) {
         if (strcmp(images->items[i].format, format) != 0 ||
             strcmp(images->items[i].target, target) != 0)
             continue;
-        return kc_error(twin->report,
+        return kc_error(context->report,
                         "%s is a second %s for %s: a bundle has one, so leave one out", path,
                         strcmp(format, WEIR_IMAGE_PTX) == 0 ? "PTX" : "cubin", target);
     }
@@ -468,19 +467,20 @@ static bool is_new(const struct twin_build *twin, const char *path, const char *
 }
 
 // `shown` is the file that people know it by.
-static bool take_image(const struct twin_build *twin, const char *path, const char *shown)
+static bool take_image(const struct kc_context *context, const char *path, const char *shown)
 {
-    struct kc_images *images = &twin->result->images;
+    struct kc_images *images = &context->result->images;
     struct kc_kernels kernels = {NULL, 0};
     const char *format;
     char target[KC_TARGET_SIZE], *data;
     size_t size;
     if (images->count > KC_IMAGES_MOST) // the OpenCL C is one of them
-        return kc_error(twin->report, KC_TOO_MANY);
-    if (!kc_read(path, &data, &size, twin->report))
+        return kc_error(context->report, KC_TOO_MANY);
+    if (!kc_read(path, &data, &size, context->report))
         return false;
-    const bool fine = kc_image_read(shown, data, size, &format, target, &kernels, twin->report) &&
-                      check(twin, shown, &kernels) && is_new(twin, shown, format, target);
+    const bool fine =
+        kc_image_read(shown, data, size, &format, target, &kernels, context->report) &&
+        check(context, shown, &kernels) && is_new(context, shown, format, target);
     kc_kernels_finish(&kernels);
     if (fine)
         snprintf(kc_image_add(images, format, data, size), sizeof target, "%s", target);
@@ -489,63 +489,55 @@ static bool take_image(const struct twin_build *twin, const char *path, const ch
     return fine;
 }
 
-static bool make_images(const struct twin_build *twin)
+static bool make_images(const struct kc_context *context)
 {
-    const struct kc_build *build = twin->build;
+    const struct kc_build *build = context->build;
     const size_t cubins = build->cubins.count, count = cubins + build->ptx.count;
     struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
     char paths[KC_IMAGES_MOST][KC_PATH_SIZE], depends[KC_PATH_SIZE];
-    snprintf(depends, sizeof depends, "%s/twin.d", twin->folder);
+    snprintf(depends, sizeof depends, "%s/twin.d", context->folder);
     for (size_t i = 0; i < count; i++) {
-        snprintf(paths[i], KC_PATH_SIZE, "%s/twin_%zu.%s", twin->folder, i,
+        snprintf(paths[i], KC_PATH_SIZE, "%s/twin_%zu.%s", context->folder, i,
                  i < cubins ? "cubin" : "ptx");
-        prepare(twin, i < cubins ? build->cubins.items[i] : build->ptx.items[i - cubins],
+        prepare(context, i < cubins ? build->cubins.items[i] : build->ptx.items[i - cubins],
                 i < cubins, &jobs[i]);
         if (i == 0)
             KC_ADD(&jobs[i], "-MMD", "-MF", depends);
         KC_ADD(&jobs[i], build->twin.source, "-o", paths[i]);
     }
-    weir_long_text_add(&twin->result->twin, "%s", build->twin.source);
-    bool fine = run(twin, jobs, count);
+    weir_long_text_add(&context->result->twin, "%s", build->twin.source);
+    bool fine = run(context, jobs, count);
     if (fine && count > 0)
-        kc_add_depends(depends, &twin->result->depends);
+        kc_add_depends(depends, &context->result->depends);
     for (size_t i = 0; i < count && fine; i++)
-        fine = take_image(twin, paths[i], build->twin.source);
+        fine = take_image(context, paths[i], build->twin.source);
     return fine;
 }
 
 // Also where nothing is compiled, a wrong name is told.
-static bool check_source(const struct twin_build *twin)
+static bool check_source(const struct kc_context *context)
 {
-    const char *source = twin->build->twin.source;
+    const char *source = context->build->twin.source;
     const size_t length = strlen(source);
     char *text;
     size_t size;
     if (length < 4 || strcmp(source + length - 3, ".cu") != 0)
-        return kc_error(twin->report, "%s: nvcc takes files whose names end in .cu", source);
-    if (!kc_read(source, &text, &size, twin->report))
+        return kc_error(context->report, "%s: nvcc takes files whose names end in .cu", source);
+    if (!kc_read(source, &text, &size, context->report))
         return false;
     free(text);
     return true;
 }
 
-bool kc_twin_images(const struct kc_build *build, const struct kc_tools *tools, const char *folder,
-                    struct kc_result *result, struct weir_long_text *report)
+bool kc_twin_images(const struct kc_context *context)
 {
-    const struct weir_words *sources = &build->sources.files, *images = &build->twin.images;
-    const struct twin_build twin = {.build = build,
-                                    .tools = tools,
-                                    .folder = folder,
-                                    .result = result,
-                                    .report = report,
-                                    .opencl =
-                                        sources->count == 1 ? sources->items[0] : "the OpenCL C"};
-    if (build->twin.source)
-        return check_source(&twin) && make_images(&twin);
+    const struct weir_words *images = &context->build->twin.images;
     bool fine = true;
+    if (context->build->twin.source)
+        return check_source(context) && make_images(context);
     for (size_t i = 0; i < images->count; i++) {
-        fine = take_image(&twin, images->items[i], images->items[i]) && fine;
-        weir_long_text_add(&result->twin, "%s%s", i > 0 ? ", " : "", images->items[i]);
+        fine = take_image(context, images->items[i], images->items[i]) && fine;
+        weir_long_text_add(&context->result->twin, "%s%s", i > 0 ? ", " : "", images->items[i]);
     }
     return fine;
 }

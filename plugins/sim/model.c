@@ -9,13 +9,7 @@
 #include "base/file.h"
 #include "base/grow.h"
 #include "base/ini/ini.h"
-#include "conf/gpus/c1060_ini.h"
-#include "conf/gpus/c2050_ini.h"
-#include "conf/gpus/geforce_fermi_ini.h"
-#include "conf/gpus/h100_ini.h"
-#include "conf/gpus/h200_ini.h"
-#include "conf/gpus/k20c_ini.h"
-#include "conf/gpus/tegra_x2_ini.h"
+#include "conf/gpus/texts.h"
 
 #define FILE_LIMIT ((size_t)4 << 20)
 

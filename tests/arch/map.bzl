@@ -129,7 +129,7 @@ TARGETS = {
     "base": ["//base", "//base:lock_listener"],
     "cli": ["//cli:command"],
     "cli/bench": ["//cli/bench", "//cli/bench:comparable"],
-    "conf/gpus": ["//conf/gpus:%s_ini" % name for name in ["c1060", "c2050", "geforce_fermi", "h100", "h200", "k20c", "tegra_x2"]],
+    "conf/gpus": ["//conf/gpus:texts"],
     "kernels": [
         "//kernels/bench",
         "//kernels/conformance",
@@ -137,16 +137,7 @@ TARGETS = {
         "//kernels/cooperative",
     ],
     "kernels/compiler": ["//kernels/compiler:weir_kernels"],
-    "kernels/library": [
-        "//kernels/library:atomics64",
-        "//kernels/library:dot_products",
-        "//kernels/library:grid_barrier",
-        "//kernels/library:half",
-        "//kernels/library:half_conversions",
-        "//kernels/library:math",
-        "//kernels/library:sub_groups",
-        "//kernels/library:work_items",
-    ],
+    "kernels/library": ["//kernels/library", "//kernels/library:grid_barrier"],
     "locks": ["//locks:libweir_locks.so"],
     "pipelines": [
         "//pipelines/arr_coc",

@@ -1,25 +1,25 @@
-"""weir_text: a file as a C string."""
+"""weir_text: files as C strings."""
 
 load("@rules_cc//cc:defs.bzl", "cc_library")
 
-_TOOL = str(Label("//tools/bazel:embed_text.py"))
-
-def weir_text(name, src, symbol, before = [], visibility = None):
-    """A cc_library with `extern const char *const <symbol>`, the text of `src` after those of `before`."""
-    files = before + [src]
-    header = "%s/%s.h" % (native.package_name(), name)
+def weir_text(name, texts, before = [], visibility = None):
+    """A cc_library with `extern const char *const SYMBOL` for each {SYMBOL: file}: its text after those of `before`."""
+    commands = ["exec >$(location %s.h)" % name]
+    commands += ["echo 'extern const char *const %s;'" % symbol for symbol in texts]
+    commands += ["exec >$(location %s.c)" % name]
+    for symbol, src in texts.items():
+        files = " ".join(["$(location %s)" % file for file in before + [src]])
+        commands += [
+            "echo 'static const unsigned char text_%s[] = {'" % symbol,
+            "cat %s | od -An -v -tu1 | sed -E 's/[0-9]+/&,/g'" % files,
+            "echo '0};'",
+            "echo 'const char *const %s = (const char *)text_%s;'" % (symbol, symbol),
+        ]
     native.genrule(
         name = name + "_text",
-        srcs = files,
+        srcs = before + texts.values(),
         outs = [name + ".c", name + ".h"],
-        cmd = "python3 $(location %s) --name %s --header %s --out $(@D)/%s %s" % (
-            _TOOL,
-            symbol,
-            header,
-            name,
-            " ".join(["$(location %s)" % file for file in files]),
-        ),
-        tools = [_TOOL],
+        cmd = "; ".join(commands),
         visibility = ["//visibility:private"],
     )
     cc_library(
