@@ -94,10 +94,15 @@ static int keep(int descriptor)
     return descriptor;
 }
 
+// What a listener accepts has its options.
 static int open_socket(int family)
 {
+    const int yes = 1;
     local_process_lock();
-    return keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const int descriptor = keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (descriptor >= 0 && family != AF_UNIX)
+        setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    return descriptor;
 }
 
 // The set goes with its last one: nothing else would free it when the module is closed.
@@ -270,12 +275,6 @@ static bool wait_for(int descriptor, short events, uint64_t deadline_ns)
     }
 }
 
-static void set_no_delay(int descriptor)
-{
-    const int yes = 1;
-    setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-}
-
 // The system tells who made the other end, or who has begun to listen there.
 static bool is_of_own_user(int descriptor)
 {
@@ -291,11 +290,7 @@ int local_accept(int listener, struct local_address *out_from, bool *out_own_use
     local_process_lock();
     const int accepted = keep(accept4(listener, (struct sockaddr *)&out_from->address,
                                       &out_from->size, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (accepted < 0)
-        return -1;
-    *out_own_user = local_address_is_machine(out_from) && is_of_own_user(accepted);
-    if (!local_address_is_machine(out_from))
-        set_no_delay(accepted);
+    *out_own_user = accepted >= 0 && local_address_is_machine(out_from) && is_of_own_user(accepted);
     return accepted;
 }
 
@@ -315,8 +310,6 @@ int local_connect(const struct local_address *address, uint64_t deadline_ns)
         getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &error, &size);
     if (error)
         local_close(&descriptor);
-    else if (!machine)
-        set_no_delay(descriptor);
     errno = error;
     return descriptor;
 }

@@ -66,10 +66,10 @@ struct weir_transport_call {
     enum weir_reduction reduction; // of ALL_REDUCE, REDUCE, REDUCE_SCATTER
     uint32_t root;  // of REDUCE, BROADCAST, GATHER, SCATTER; of SEND and RECV the peer
     uint64_t count; // elements; may be 0
-    const void
-        *src;  // NULL if this rank reads nothing, and for SEND, RECV and EXCHANGE, which have parts
-    void *dst; // NULL if this rank writes nothing, and for these
-    const struct weir_transport_part *parts;
+    // Of kinds in which all ranks take part; NULL if this rank reads, or writes, nothing.
+    const void *src;
+    void *dst;
+    const struct weir_transport_part *parts; // of SEND, RECV and EXCHANGE
     uint32_t part_count;
     // 1, 2, 3 … in the order of the communicator, the same on all ranks of a right program. SEND, RECV
     // and EXCHANGE do not count, since only some ranks take part: they have the number of the last
