@@ -170,7 +170,7 @@ static weir_status enlist_open(struct cu_device *device)
                           device->listed->info.name, cause.message);
 }
 
-// Progress words of queues, and names: history.h.
+// Progress words of queues: history.h.
 
 static weir_status init_words(struct cu_device *device)
 {
@@ -188,25 +188,6 @@ static weir_status init_words(struct cu_device *device)
     }
     CU_TRY(&trial, cuMemHostGetDevicePointer, &words->address, words->page, 0);
     return cu_tried(&trial, "pin %zu bytes for the progress of queues", size);
-}
-
-const char *cu_keep_name(struct cu_device *device, const char *name)
-{
-    const size_t size = strlen(name) + 1;
-    pthread_mutex_lock(&device->lock);
-    struct cu_kept_name *kept = device->words.names;
-    while (kept && strcmp(kept->text, name) != 0)
-        kept = kept->next;
-    if (!kept) {
-        kept = device->module->host->allocate(sizeof *kept + size);
-        if (kept) {
-            memcpy(kept->text, name, size);
-            kept->next = device->words.names;
-            device->words.names = kept;
-        }
-    }
-    pthread_mutex_unlock(&device->lock);
-    return kept ? kept->text : NULL;
 }
 
 // Creation and destruction.
@@ -283,11 +264,6 @@ static void empty_context(struct cu_device *device)
     cu_free_kept(device);
     if (device->words.page && !cu_is_given_up(device))
         cu->cuMemFreeHost(device->words.page);
-    while (device->words.names) {
-        struct cu_kept_name *name = device->words.names;
-        device->words.names = name->next;
-        device->module->host->release(name);
-    }
     cu_timeline_finish(device);
     if (device->memory_stream && !cu_is_given_up(device))
         cu_await_stream(cu, device->memory_stream);

@@ -6,9 +6,11 @@
 #include <weir/module/module.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "core/module/loader.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
+#include "core/support/thread.h"
 
 // What a plugin gets that leaves a slot unset.
 #define FORWARD(slot, parameters, arguments)     \
@@ -179,8 +181,8 @@ static weir_status build(struct weir__chain *chain, const struct weir__loaded *m
     uint32_t count = module_count + 1;
     size_t size = count * (sizeof(struct weir_link) + sizeof *own);
 
-    *chain = (struct weir__chain){.links = weir__allocate(size)};
-    if (!chain->links)
+    *chain = (struct weir__chain){.links = weir__allocate(size), .labels = weir_names_create()};
+    if (!chain->links || !chain->labels)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a chain of %u links",
                           (unsigned)count);
     chain->count = chain->first_open = count;
@@ -235,7 +237,17 @@ weir_status weir__chain_finish(struct weir__chain *chain)
         }
     }
     weir__error_set(&detail);
+    weir_names_destroy(chain->labels);
     weir__release(chain->links);
     *chain = (struct weir__chain){0};
     return status;
+}
+
+const char *weir__chain_keep(const struct weir__chain *chain, const char *label)
+{
+    static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LABELS]);
+    weir_lock_take(&lock);
+    const char *kept = weir_names_keep(chain->labels, label);
+    weir_lock_release(&lock);
+    return kept;
 }
