@@ -29,19 +29,14 @@ FORWARD(event_wait,
         (const struct weir_link *link, weir_queue *queue, uint64_t sequence, uint64_t timeout_ns),
         (link->next, queue, sequence, timeout_ns))
 
-// And what a backend gets that leaves an optional one unset: a function that is this expression.
+// And what a backend gets that leaves an optional one unset: a function that is this expression. The front end asks the
+// limits first, and tells what is not supported.
 #define OPTIONAL(slot, parameters, arguments, unset) \
     FORWARD(slot, parameters, arguments)             \
     static weir_status no_##slot parameters          \
     {                                                \
         return unset;                                \
     }
-
-static weir_status no_native(const struct weir_link *link)
-{
-    return weir__fail(WEIR_ERROR_UNSUPPORTED, "ask limits.native first",
-                      "the backend '%s' has no native handles", link->name);
-}
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -62,18 +57,15 @@ OPTIONAL(graph_update,
          (link->next, graph, index, node), WEIR_OK)
 OPTIONAL(device_native,
          (const struct weir_link *link, weir_device *device, struct weir_native_device *out_native),
-         (link->next, device, out_native), no_native(link))
+         (link->next, device, out_native), WEIR_ERROR_UNSUPPORTED)
 OPTIONAL(queue_native,
          (const struct weir_link *link, weir_queue *queue, struct weir_native_queue *out_native),
-         (link->next, queue, out_native), no_native(link))
+         (link->next, queue, out_native), WEIR_ERROR_UNSUPPORTED)
 OPTIONAL(buffer_native,
          (const struct weir_link *link, weir_buffer *buffer, struct weir_native_buffer *out_native),
-         (link->next, buffer, out_native), no_native(link))
+         (link->next, buffer, out_native), WEIR_ERROR_UNSUPPORTED)
 OPTIONAL(buffer_address, (const struct weir_link *link, weir_buffer *buffer, uint64_t *out_address),
-         (link->next, buffer, out_address),
-         (*out_address = 0,
-          weir__fail(WEIR_ERROR_UNSUPPORTED, "ask limits.device_addresses first",
-                     "the backend '%s' tells no addresses of buffers", link->name)))
+         (link->next, buffer, out_address), WEIR_ERROR_UNSUPPORTED)
 OPTIONAL(device_peer,
          (const struct weir_link *link, weir_device *device, weir_device *other, bool *out_peers),
          (link->next, device, other, out_peers), (*out_peers = false, WEIR_OK))
