@@ -119,13 +119,12 @@ struct cu_clock {
     uint64_t paired_ns; // when the last pair was taken
 };
 
-// Progress words of queues, and names of what they ran: history.h.
+// Progress words of queues: history.h.
 struct cu_words {
     void *page; // pinned; NULL: there are none yet
     CUdeviceptr address;
     atomic_bool off; // the device writes none
     bool used[CU_WORD_COUNT];
-    struct weir_names *names;
 };
 
 struct cu_device {
@@ -236,7 +235,6 @@ struct cu_program {
 struct cu_kernel {
     struct cu_device *device;
     CUfunction function;
-    const char *name; // the device's
     unsigned own_local_bytes;
     unsigned registers; // of a work-item
 };
@@ -388,10 +386,6 @@ void cu_enter_to_destroy(struct cu_device *device, struct cu_scope *scope);
 CU_SLOTS(CU_DECLARE)
 
 // device.c
-
-// Returns a copy of the name that lives as long as the device, the same for equal names. NULL if
-// out of memory.
-const char *cu_keep_name(struct cu_device *device, const char *name);
 
 // Whether work of a device can access memory of another one; cu_device_peer() was called for the
 // two.

@@ -11,7 +11,6 @@
 
 #include "backends/cuda/history.h"
 #include "backends/cuda/nccl.h"
-#include "base/names.h"
 
 // The maximum number of concurrent kernels of all devices for which there are images (compute
 // capability 7.5 and newer); the driver has no attribute for it. CUDA C++ programming guide,
@@ -171,7 +170,7 @@ static weir_status enlist_open(struct cu_device *device)
                           device->listed->info.name, cause.message);
 }
 
-// Progress words of queues, and names: history.h.
+// Progress words of queues: history.h.
 
 static weir_status init_words(struct cu_device *device)
 {
@@ -189,16 +188,6 @@ static weir_status init_words(struct cu_device *device)
     }
     CU_TRY(&trial, cuMemHostGetDevicePointer, &words->address, words->page, 0);
     return cu_tried(&trial, "pin %zu bytes for the progress of queues", size);
-}
-
-const char *cu_keep_name(struct cu_device *device, const char *name)
-{
-    pthread_mutex_lock(&device->lock);
-    if (!device->words.names)
-        device->words.names = weir_names_create();
-    const char *kept = device->words.names ? weir_names_keep(device->words.names, name) : NULL;
-    pthread_mutex_unlock(&device->lock);
-    return kept;
 }
 
 // Creation and destruction.
@@ -275,7 +264,6 @@ static void empty_context(struct cu_device *device)
     cu_free_kept(device);
     if (device->words.page && !cu_is_given_up(device))
         cu->cuMemFreeHost(device->words.page);
-    weir_names_destroy(device->words.names);
     cu_timeline_finish(device);
     if (device->memory_stream && !cu_is_given_up(device))
         cu_await_stream(cu, device->memory_stream);

@@ -301,12 +301,10 @@ weir_status cu_graph_create(const struct weir_link *link, weir_device *device_ob
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
-    const char *name = cu_keep_name(device, weir_graph_object(object)->label);
-    struct cu_graph *graph = name ? link->host->allocate(sizeof *graph) : NULL;
+    struct cu_graph *graph = link->host->allocate(sizeof *graph);
     if (graph) {
         graph->link = link;
         graph->device = device;
-        graph->name = name;
         status = make(link, graph, setup);
         if (status < 0)
             release(graph);

@@ -62,7 +62,6 @@ struct cu_native_graph {
 struct cu_graph {
     const struct weir_link *link;
     struct cu_device *device;
-    const char *name; // the device's
     bool collectives;
     bool stale; // it is to be captured before the next launch
     struct cu_native_graph native;

@@ -431,9 +431,6 @@ static weir_status find_and_prepare(const struct cu_program *program, struct cu_
         status = check_parameters(program, signature, kernel->function);
     if (status < 0)
         return status;
-    kernel->name = cu_keep_name(program->device, name);
-    if (!kernel->name)
-        return weir_host_no_memory(program->device->module->host, "a kernel");
     return prepare(program, kernel, name, info);
 }
 
@@ -518,7 +515,7 @@ weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *objec
     struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, kernel->function,
            (int)items, local_bytes);
-    status = cu_tried(&trial, "the occupancy of kernel '%s'", kernel->name);
+    status = cu_tried(&trial, "the occupancy of kernel '%s'", weir_kernel_object(object)->label);
     if (status == WEIR_OK) {
         occupancy->unit_blocks = (uint32_t)blocks;
         occupancy->unit_items = (uint32_t)blocks * warps * warp;

@@ -201,15 +201,14 @@ static void write_word(struct cu_queue *queue, uint64_t sequence)
 
 // Notes an operation before it is submitted; before some records also makes the stream write its
 // progress. Within the device's context.
-static void note_operation(const struct weir_link *link, struct cu_queue *queue,
-                           const struct weir_operation *operation)
+static void note_operation(struct cu_queue *queue, const struct weir_operation *operation)
 {
     struct cu_history *history = queue->history;
     const char *name = NULL;
     if (operation->kind == WEIR_OPERATION_LAUNCH)
-        name = cu_kernel_of(link, operation->u.launch.kernel)->name;
+        name = weir_kernel_object(operation->u.launch.kernel)->label;
     if (operation->kind == WEIR_OPERATION_GRAPH)
-        name = cu_graph_of(link, operation->u.graph.graph)->name;
+        name = weir_graph_object(operation->u.graph.graph)->label;
     if (operation->kind != WEIR_OPERATION_RECORD)
         add_entry(history, operation, name);
     else if (history->unwritten >= WORD_DISTANCE)
@@ -439,7 +438,7 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
     weir_status status = cu_enter(queue->device, &scope);
     if (status < 0)
         return status;
-    note_operation(link, queue, operation);
+    note_operation(queue, operation);
     if (queue->watch)
         cu_watch_begin(queue, operation);
     status = submit(link, queue, operation);

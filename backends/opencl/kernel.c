@@ -386,23 +386,18 @@ static void release_kernel(const struct weir_host *host, struct ocl_kernel *kern
     for (uint32_t i = 0; i < kernel->setting_count; i++)
         kernel->device->module->cl.clReleaseKernel(kernel->settings[i].kernel);
     pthread_mutex_destroy(&kernel->lock);
-    host->release(kernel->name);
     host->release(kernel->bound);
     host->release(kernel->passed);
     host->release(kernel);
 }
 
-static weir_status allocate_arguments(struct ocl_kernel *kernel, const char *name)
+static weir_status allocate_arguments(struct ocl_kernel *kernel)
 {
     const struct weir_host *host = kernel->device->module->host;
     const size_t count = (size_t)kernel->parameter_count + 1;
-    kernel->name = host->allocate(strlen(name) + 1);
     kernel->bound = host->allocate(OCL_SETTINGS * count * sizeof *kernel->bound);
     kernel->passed = host->allocate(count * sizeof *kernel->passed);
-    if (!kernel->name || !kernel->bound || !kernel->passed)
-        return weir_host_no_memory(host, "a kernel");
-    memcpy(kernel->name, name, strlen(name) + 1);
-    return WEIR_OK;
+    return kernel->bound && kernel->passed ? WEIR_OK : weir_host_no_memory(host, "a kernel");
 }
 
 weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program_object,
@@ -416,10 +411,11 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
         return weir_host_no_memory(host, "a kernel");
     kernel->device = program->device;
     kernel->program = program->program;
+    kernel->name = weir_kernel_object(object)->label;
     kernel->parameter_count = signature->parameter_count;
     pthread_mutex_init(&kernel->lock, NULL);
 
-    weir_status status = allocate_arguments(kernel, signature->name);
+    weir_status status = allocate_arguments(kernel);
     const cl_int code = status == WEIR_OK ? add_setting(kernel) : CL_SUCCESS;
     if (code != CL_SUCCESS)
         status = clc_native_error(program->device->module->host, "clCreateKernel", code,

@@ -189,7 +189,7 @@ struct ocl_setting {
 struct ocl_kernel {
     struct ocl_device *device;
     cl_program program; // which the kernel objects retain
-    char *name;
+    const char *name;
     uint32_t parameter_count;
     // Guards what follows: clSetKernelArg is the one call that is not thread-safe.
     pthread_mutex_t lock;

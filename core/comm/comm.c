@@ -34,7 +34,9 @@ static void finalize(struct weir__member *member)
     weir__member_free(member);
 }
 
-static const struct weir__class comm_class = {.name = "communicator", .finalize = finalize};
+static const struct weir__class comm_class = {.name = "communicator",
+                                              .keeps_label = true,
+                                              .finalize = finalize};
 
 weir_comm *weir__comm_allocate(weir_device *device, const char *label, const weir_comm *like)
 {

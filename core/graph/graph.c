@@ -235,7 +235,9 @@ static void finalize(struct weir__member *member)
     weir__member_free(&graph->member);
 }
 
-static const struct weir__class graph_class = {.name = "graph", .finalize = finalize};
+static const struct weir__class graph_class = {.name = "graph",
+                                               .keeps_label = true,
+                                               .finalize = finalize};
 
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph)

@@ -20,43 +20,6 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-// Handles. Each function asks the slot of its name for those of `object`, whose label is for messages.
-#define GET_NATIVE(slot, type, object, link, label)                                \
-    do {                                                                           \
-        struct type native_ = {.struct_size = sizeof native_};                     \
-        WEIR_REQUIRE(NULL, out_native);                                            \
-        memset(out_native, 0, size);                                               \
-        WEIR_ENTER(object);                                                        \
-        const weir_status status_ = (link)->ops->slot((link), (object), &native_); \
-        if (status_ < 0)                                                           \
-            weir__error_place(status_, (label), NULL, 0);                          \
-        else                                                                       \
-            weir_sized_write_back(out_native, size, &native_, sizeof native_);     \
-        return weir__told(status_);                                                \
-    } while (0)
-
-weir_status weir_device_get_native_sized(weir_device *device, struct weir_native_device *out_native,
-                                         size_t size)
-{
-    GET_NATIVE(device_native, weir_native_device, device, device->first, device->info.name);
-}
-
-weir_status weir_queue_get_native_sized(weir_queue *queue, struct weir_native_queue *out_native,
-                                        size_t size)
-{
-    GET_NATIVE(queue_native, weir_native_queue, queue, queue->first, queue->member.object.label);
-}
-
-weir_status weir_buffer_get_native_sized(weir_buffer *buffer, struct weir_native_buffer *out_native,
-                                         size_t size)
-{
-    GET_NATIVE(buffer_native, weir_native_buffer, buffer, buffer->member.device->first,
-               buffer->member.object.label);
-}
-#undef GET_NATIVE
-
-// Native calls.
-
 static weir_status refuse_native(const weir_device *device, const char *what, const char *label,
                                  const char *file, int line)
 {
@@ -66,6 +29,48 @@ static weir_status refuse_native(const weir_device *device, const char *what, co
                          "%s: device '%s' has no native handles, by its backend or by a plugin",
                          what, device->info.name);
 }
+
+// Handles. Each function asks the slot of its name for those of `object`, whose label is for messages.
+#define GET_NATIVE(call, slot, type, object, of, label)                        \
+    do {                                                                       \
+        struct type native_ = {.struct_size = sizeof native_};                 \
+        WEIR_REQUIRE(NULL, out_native);                                        \
+        memset(out_native, 0, size);                                           \
+        WEIR_ENTER(object);                                                    \
+        const struct weir_link *first_ = (of)->first;                          \
+        weir_status status_ = refuse_native((of), (call), (label), NULL, 0);   \
+        if (status_ == WEIR_OK)                                                \
+            status_ = first_->ops->slot(first_, (object), &native_);           \
+        if (status_ < 0)                                                       \
+            weir__error_place(status_, (label), NULL, 0);                      \
+        else                                                                   \
+            weir_sized_write_back(out_native, size, &native_, sizeof native_); \
+        return weir__told(status_);                                            \
+    } while (0)
+
+weir_status weir_device_get_native_sized(weir_device *device, struct weir_native_device *out_native,
+                                         size_t size)
+{
+    GET_NATIVE("weir_device_get_native", device_native, weir_native_device, device, device,
+               device->info.name);
+}
+
+weir_status weir_queue_get_native_sized(weir_queue *queue, struct weir_native_queue *out_native,
+                                        size_t size)
+{
+    GET_NATIVE("weir_queue_get_native", queue_native, weir_native_queue, queue,
+               queue->member.device, queue->member.object.label);
+}
+
+weir_status weir_buffer_get_native_sized(weir_buffer *buffer, struct weir_native_buffer *out_native,
+                                         size_t size)
+{
+    GET_NATIVE("weir_buffer_get_native", buffer_native, weir_native_buffer, buffer,
+               buffer->member.device, buffer->member.object.label);
+}
+#undef GET_NATIVE
+
+// Native calls.
 
 // The device's native handles; WEIR_ERROR_UNSUPPORTED where it has none. `what` begins the
 // message.

@@ -6,9 +6,11 @@
 #include <weir/module/module.h>
 
 #include "base/clock.h"
+#include "base/lock.h"
 #include "core/module/loader.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
+#include "core/support/thread.h"
 
 // What a plugin gets that leaves a slot unset.
 #define FORWARD(slot, parameters, arguments)     \
@@ -27,19 +29,14 @@ FORWARD(event_wait,
         (const struct weir_link *link, weir_queue *queue, uint64_t sequence, uint64_t timeout_ns),
         (link->next, queue, sequence, timeout_ns))
 
-// And what a backend gets that leaves an optional one unset: a function that is this expression.
+// And what a backend gets that leaves an optional one unset: a function that is this expression. The front end asks the
+// limits first, and tells what is not supported.
 #define OPTIONAL(slot, parameters, arguments, unset) \
     FORWARD(slot, parameters, arguments)             \
     static weir_status no_##slot parameters          \
     {                                                \
         return unset;                                \
     }
-
-static weir_status no_native(const struct weir_link *link)
-{
-    return weir__fail(WEIR_ERROR_UNSUPPORTED, "ask limits.native first",
-                      "the backend '%s' has no native handles", link->name);
-}
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-parameter"
@@ -60,18 +57,15 @@ OPTIONAL(graph_update,
          (link->next, graph, index, node), WEIR_OK)
 OPTIONAL(device_native,
          (const struct weir_link *link, weir_device *device, struct weir_native_device *out_native),
-         (link->next, device, out_native), no_native(link))
+         (link->next, device, out_native), WEIR_ERROR_UNSUPPORTED)
 OPTIONAL(queue_native,
          (const struct weir_link *link, weir_queue *queue, struct weir_native_queue *out_native),
-         (link->next, queue, out_native), no_native(link))
+         (link->next, queue, out_native), WEIR_ERROR_UNSUPPORTED)
 OPTIONAL(buffer_native,
          (const struct weir_link *link, weir_buffer *buffer, struct weir_native_buffer *out_native),
-         (link->next, buffer, out_native), no_native(link))
+         (link->next, buffer, out_native), WEIR_ERROR_UNSUPPORTED)
 OPTIONAL(buffer_address, (const struct weir_link *link, weir_buffer *buffer, uint64_t *out_address),
-         (link->next, buffer, out_address),
-         (*out_address = 0,
-          weir__fail(WEIR_ERROR_UNSUPPORTED, "ask limits.device_addresses first",
-                     "the backend '%s' tells no addresses of buffers", link->name)))
+         (link->next, buffer, out_address), WEIR_ERROR_UNSUPPORTED)
 OPTIONAL(device_peer,
          (const struct weir_link *link, weir_device *device, weir_device *other, bool *out_peers),
          (link->next, device, other, out_peers), (*out_peers = false, WEIR_OK))
@@ -179,8 +173,8 @@ static weir_status build(struct weir__chain *chain, const struct weir__loaded *m
     uint32_t count = module_count + 1;
     size_t size = count * (sizeof(struct weir_link) + sizeof *own);
 
-    *chain = (struct weir__chain){.links = weir__allocate(size)};
-    if (!chain->links)
+    *chain = (struct weir__chain){.links = weir__allocate(size), .labels = weir_names_create()};
+    if (!chain->links || !chain->labels)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a chain of %u links",
                           (unsigned)count);
     chain->count = chain->first_open = count;
@@ -235,7 +229,17 @@ weir_status weir__chain_finish(struct weir__chain *chain)
         }
     }
     weir__error_set(&detail);
+    weir_names_destroy(chain->labels);
     weir__release(chain->links);
     *chain = (struct weir__chain){0};
     return status;
+}
+
+const char *weir__chain_keep(const struct weir__chain *chain, const char *label)
+{
+    static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LABELS]);
+    weir_lock_take(&lock);
+    const char *kept = weir_names_keep(chain->labels, label);
+    weir_lock_release(&lock);
+    return kept;
 }

@@ -5,6 +5,7 @@
 
 #include <weir/module/module.h>
 
+#include "base/names.h"
 #include "core/module/loader.h"
 
 struct weir__chain {
@@ -14,6 +15,7 @@ struct weir__chain {
     bool host_notes;     // some link sets host_note
     bool regions;        // and some region
     bool times;          // and times of operations
+    struct weir_names *labels;
 };
 
 // Builds links out of loaded modules, outermost first, the backend last, adds the link of the front
@@ -30,6 +32,9 @@ weir_status weir__chain_open(struct weir__chain *chain, const struct weir__loade
 // error that a link reported at its close, as the thread's error; without one the thread's error
 // does not change.
 weir_status weir__chain_finish(struct weir__chain *chain);
+
+// A copy of the label that lives as long as the links; NULL if out of memory.
+const char *weir__chain_keep(const struct weir__chain *chain, const char *label);
 
 static inline const struct weir_link *weir__chain_first(const struct weir__chain *chain)
 {

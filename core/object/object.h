@@ -26,6 +26,7 @@ struct weir__shared;
 struct weir__class {
     const char *name; // "queue", for messages
     bool is_named;    // its label is a name of a program's, which is kept whole
+    bool keeps_label; // as long as the chain
     // Frees an object that no work uses any more, on any thread, with no lock held.
     void (*finalize)(struct weir__member *member);
 };

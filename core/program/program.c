@@ -141,6 +141,7 @@ static void finalize_kernel(struct weir__member *member)
 
 static const struct weir__class kernel_class = {.name = "kernel",
                                                 .is_named = true,
+                                                .keeps_label = true,
                                                 .finalize = finalize_kernel};
 
 // A file that is included may change without the cached result noticing.

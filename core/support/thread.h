@@ -58,6 +58,7 @@ weir_status weir__refuse_host_call(const char *function, const char *file, int l
     LOCK(REGISTRY, "the queue registry's lock")                   \
     LOCK(DEVICES, "a runtime's list of devices")                  \
     LOCK(DEBUG, "the debug mode's lock")                          \
+    LOCK(LABELS, "the lock of labels that are kept")              \
     LOCK(LOG, "the log's lock")
 
 enum weir__lock {

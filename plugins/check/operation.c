@@ -240,7 +240,7 @@ static void check_use_operation(struct check *check, struct check_user *user,
         use_nodes(check, user, operation);
         return;
     case WEIR_OPERATION_LAUNCH:
-        user->origin.kernel = weir_kernel_data(check->link, operation->u.launch.kernel);
+        user->origin.kernel = weir_kernel_object(operation->u.launch.kernel)->label;
         break;
     case WEIR_OPERATION_NOTE:
         user->origin.kernel = operation->u.note.name;

@@ -401,7 +401,7 @@ static weir_status tell(const struct trial *trial, const struct twin *twin, stru
         .count = actor->base + launch->sequence,
         .origin = check_origin_at(check, launch->file, launch->line, WEIR_OPERATION_LAUNCH),
     };
-    user.origin.kernel = weir_kernel_data(trial->link, launch->u.launch.kernel);
+    user.origin.kernel = weir_kernel_object(launch->u.launch.kernel)->label;
     struct check_conflict conflict =
         check_conflict_by(&user, WEIR_CHECK_OUTSIDE, check_buffer_of(trial->link, twin->original),
                           &declared, access, 0);

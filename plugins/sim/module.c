@@ -255,31 +255,6 @@ static void device_limits(const struct weir_link *link, weir_device *object,
     limits->native = 0;
 }
 
-static weir_status refuse_native(const struct weir_link *link)
-{
-    return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED, "ask limits.native first",
-                          "with the plugin sim there are no native handles: it could not place "
-                          "what is done with them");
-}
-
-static weir_status device_native(const struct weir_link *link, weir_device *device,
-                                 struct weir_native_device *out_native)
-{
-    return refuse_native(link);
-}
-
-static weir_status queue_native(const struct weir_link *link, weir_queue *queue,
-                                struct weir_native_queue *out_native)
-{
-    return refuse_native(link);
-}
-
-static weir_status buffer_native(const struct weir_link *link, weir_buffer *buffer,
-                                 struct weir_native_buffer *out_native)
-{
-    return refuse_native(link);
-}
-
 // Queues.
 
 static void free_queue(struct sim_virtual_queue *queue)
@@ -361,9 +336,6 @@ static const struct weir_module_ops ops = {
     .event_time = sim_event_time,
     .buffer_create = buffer_create,
     .buffer_destroy = buffer_destroy,
-    .device_native = device_native,
-    .queue_native = queue_native,
-    .buffer_native = buffer_native,
     .host_note = sim_host_note,
     .extension = sim_extension,
 };

@@ -431,19 +431,6 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
     link->host->release(weir_buffer_data(link, object));
 }
 
-static weir_status kernel_create(const struct weir_link *link, weir_program *program,
-                                 weir_kernel *object, const struct weir_kernel_signature *signature,
-                                 struct weir_kernel_info *info, void **out_data)
-{
-    // The table owns the text, which is never written to.
-    *out_data = (void *)(uintptr_t)trace_names_keep(&trace_of(link)->names, signature->name);
-    return WEIR_OK;
-}
-
-static void kernel_destroy(const struct weir_link *link, weir_kernel *object)
-{
-}
-
 static const struct weir_module_ops ops = {
     .open = trace_open,
     .close = trace_close,
@@ -457,8 +444,6 @@ static const struct weir_module_ops ops = {
     .event_wait = trace_event_wait,
     .buffer_create = buffer_create,
     .buffer_destroy = buffer_destroy,
-    .kernel_create = kernel_create,
-    .kernel_destroy = kernel_destroy,
     .queue_times = trace_queue_times,
     .region = trace_region,
     .host_note = trace_host_note,

@@ -307,7 +307,7 @@ static void note_launch(const struct weir_link *link, struct trace_entry *entry,
 {
     const struct weir_extent grid = operation->u.launch.grid;
     const struct weir_extent block = operation->u.launch.block;
-    entry->name = weir_kernel_data(link, operation->u.launch.kernel);
+    entry->name = weir_kernel_object(operation->u.launch.kernel)->label;
     entry->engine = WEIR_ENGINE_KERNELS;
     memcpy(entry->u.launch.grid, (uint32_t[]){grid.x, grid.y, grid.z}, sizeof entry->u.launch.grid);
     memcpy(entry->u.launch.block, (uint32_t[]){block.x, block.y, block.z},
@@ -319,11 +319,9 @@ static void note_launch(const struct weir_link *link, struct trace_entry *entry,
 static void note_graph(const struct weir_link *link, struct trace_entry *entry,
                        const struct weir_operation *operation)
 {
-    struct trace *trace = trace_of(link);
     const bool whole = link->backend->ops->graph_create;
     entry->engine = WEIR_ENGINE_KERNELS;
-    entry->name =
-        trace_names_keep(&trace->names, weir_graph_object(operation->u.graph.graph)->label);
+    entry->name = weir_graph_object(operation->u.graph.graph)->label;
     entry->u.graph.times = whole;
     for (uint32_t i = 0; i < operation->u.graph.node_count && !whole; i++) {
         const struct weir_operation *node =
@@ -362,8 +360,7 @@ static void note_noted(const struct weir_link *link, struct trace_entry *entry,
         entry->flags |= TRACE_UNTIMED;
 }
 
-static void note_collective(struct trace_entry *entry, const struct weir_operation *operation,
-                            struct trace *trace)
+static void note_collective(struct trace_entry *entry, const struct weir_operation *operation)
 {
     const weir_collective kind = operation->u.collective.kind;
     const bool reduces =
@@ -371,8 +368,7 @@ static void note_collective(struct trace_entry *entry, const struct weir_operati
     const bool has_elements = kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
     entry->engine = WEIR_ENGINE_COMMUNICATION;
     entry->bytes = plugin_collective_bytes(operation);
-    entry->name =
-        trace_names_keep(&trace->names, weir_comm_object(operation->u.collective.comm)->label);
+    entry->name = weir_comm_object(operation->u.collective.comm)->label;
     entry->u.collective = (struct weir_trace_collective){
         .kind = weir_collective_name(kind),
         .element = has_elements ? weir_datatype_name(operation->u.collective.element) : "",
@@ -407,7 +403,7 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
         entry->engine = WEIR_ENGINE_HOST;
         break;
     case WEIR_OPERATION_COLLECTIVE:
-        note_collective(entry, operation, trace_of(link));
+        note_collective(entry, operation);
         break;
     case WEIR_OPERATION_NOTE:
         note_noted(link, entry, operation);
