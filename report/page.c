@@ -76,8 +76,7 @@ static uint64_t text_number(struct page *page, const char *text)
 
 static uint64_t title_number(struct page *page, const struct weir_trace_operation *operation)
 {
-    char title[256];
-    return text_number(page, weir_trace_operation_title(operation, title, sizeof title));
+    return text_number(page, weir_trace_operation_title(operation).text);
 }
 
 static uint64_t grid_number(struct page *page, const struct weir_trace_operation *operation)
