@@ -47,8 +47,12 @@ struct cli_plot_series *cli_plot_series(struct cli_plot *plot, const char *name)
 
 void cli_plot_add(struct cli_plot_series *series, struct cli_plot_point point)
 {
-    if (series->count < CLI_PLOT_POINTS_MAX)
-        series->points[series->count++] = point;
+    if (series->count == CLI_PLOT_POINTS_MAX)
+        return;
+    size_t at = series->count++;
+    for (; at > 0 && series->points[at - 1].x > point.x; at--)
+        series->points[at] = series->points[at - 1];
+    series->points[at] = point;
 }
 
 size_t cli_plot_group(struct cli_plot *plot, const char *name)

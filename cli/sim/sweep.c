@@ -381,13 +381,6 @@ static void plot_point(struct cli_plot *plot, const struct sweep *sweep, size_t 
                  });
 }
 
-static int by_x(const void *a, const void *b)
-{
-    const struct cli_plot_point *x = a;
-    const struct cli_plot_point *y = b;
-    return (x->x > y->x) - (x->x < y->x);
-}
-
 static void plot(const struct sweep *sweep, const char *command, const char *path)
 {
     const bool numbers = has_numbers(&sweep->axes[0]);
@@ -400,8 +393,6 @@ static void plot(const struct sweep *sweep, const char *command, const char *pat
     plot->doubling = numbers && is_doubling(&sweep->axes[0]);
     for (size_t i = 0; i < run_count(sweep); i++)
         plot_point(plot, sweep, i, numbers);
-    for (size_t i = 0; i < plot->series_count; i++)
-        qsort(plot->series[i].points, plot->series[i].count, sizeof *plot->series[i].points, by_x);
     cli_plot_write(plot, path);
 }
 
