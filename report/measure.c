@@ -85,6 +85,7 @@ static void add_run(weir_report *report, size_t index, uint64_t from, uint64_t t
     const struct weir_trace_operation *operation = &trace->operations[index];
     const uint64_t begin = operation->start_ns > from ? operation->start_ns : from;
     const uint64_t end = operation->end_ns < to ? operation->end_ns : to;
+    const uint64_t latest = operation->latest_start_ns < end ? operation->latest_start_ns : end;
     if (!operation->timed) {
         report->summary.untimed++;
         return;
@@ -98,7 +99,7 @@ static void add_run(weir_report *report, size_t index, uint64_t from, uint64_t t
     report->lane_used[lane] = true;
     report->runs[report->run_count++] = (struct weir__run){
         .begin = begin,
-        .certain = begin,
+        .certain = latest > begin ? latest : begin,
         .end = end,
         .operation = index,
         .lane = lane,
@@ -120,29 +121,6 @@ static bool make_runs(weir_report *report)
     for (size_t i = 0; i < trace->operation_count; i++)
         add_run(report, i, report->params.from_ns, to);
     return true;
-}
-
-// Determines the latest start of runs of which only a lower bound of the start is known: the last
-// end of another run on the engine before the run's own end.
-static bool find_certain(weir_report *report)
-{
-    // Of the runs of a lane so far the last end, and the last one before that.
-    struct ends {
-        uint64_t last;
-        uint64_t before;
-    } *ends = calloc(report->lane_count + 1, sizeof *ends);
-    for (size_t i = 0; ends && i < report->run_count; i++) {
-        struct weir__run *run = &report->runs[report->by_end[i]];
-        struct ends *lane = &ends[run->lane];
-        if (run->end > lane->last)
-            *lane = (struct ends){run->end, lane->last};
-        if (report->trace->operations[run->operation].start_is_earliest &&
-            lane->before > run->begin)
-            run->certain = lane->before;
-    }
-    const bool made = ends;
-    free(ends);
-    return made;
 }
 
 static bool find_before(weir_report *report)
@@ -189,10 +167,8 @@ static bool measure_runs(weir_report *report)
         return false;
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
     report->by_end = order_runs(report, by_end);
-    if (!report->by_end || !find_certain(report))
-        return false;
     report->by_certain = order_runs(report, by_certain);
-    if (!report->by_certain || !find_before(report))
+    if (!report->by_end || !report->by_certain || !find_before(report))
         return false;
     find_span(report);
     return true;

@@ -189,7 +189,8 @@ struct weir_trace_operation {
     // The engine may have begun later: from this time on the queue had no other work. The reader makes the start exact
     // where it can.
     bool start_is_earliest;
-    bool failed; // at submit
+    uint64_t latest_start_ns; // set by the reader
+    bool failed;              // at submit
     // Waits between the queue's operation before this one and this one.
     const struct weir_trace_wait *waits;
     size_t wait_count;
