@@ -101,16 +101,15 @@ static void tell_address(struct doctor *doctor, const struct addrinfo *address, 
                          int error, double ns, bool *reached)
 {
     char name[NI_MAXHOST];
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     name_of(address->ai_addr, address->ai_addrlen, name, sizeof name);
-    weir_text_duration(duration, ns);
     const bool last = error && !address->ai_next && !*reached; // else another one may do
     doctor_add(doctor,
                last    ? DOCTOR_PROBLEM
                : error ? DOCTOR_NOTE
                        : DOCTOR_OK,
                "reaching", last ? remedy_of(error) : NULL, "%s, port %s%s%s", name, port,
-               error ? ": " : ", answers in ", error ? strerror(error) : duration);
+               error ? ": " : ", answers in ",
+               error ? strerror(error) : weir_text_duration(ns).text);
     *reached = *reached || !error;
 }
 
@@ -267,7 +266,6 @@ static weir_status reduce(const struct link *link, double *out_ns, int32_t *out_
 
 static void tell(const struct link *link)
 {
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     double ns = 0;
     int32_t value = 0;
     if (reduce(link, &ns, &value) < 0)
@@ -279,7 +277,7 @@ static void tell(const struct link *link)
                    "the larger one of 1 and 2 came out as %d", (int)value);
     else
         doctor_ok(link->doctor, "exchange", "an all-reduce of 4 bytes takes %s",
-                  weir_text_duration(duration, ns));
+                  weir_text_duration(ns).text);
 }
 
 static void meet(struct link *link, const struct doctor_comm *comm, const char *host,

@@ -103,14 +103,13 @@ static void list_limits(const struct weir_limits *limits, struct limit out[LIMIT
 
 static void add_limit(struct weir_table *table, const struct limit *limit)
 {
-    char text[WEIR_TEXT_QUANTITY_SIZE];
     switch (limit->form) {
     case BYTES:
-        weir_table_add(table, "%s", weir_text_bytes(text, limit->value));
+        weir_table_add(table, "%s", weir_text_bytes(limit->value).text);
         break;
     case NANOSECONDS:
         weir_table_add(table, "%s",
-                       limit->value ? weir_text_duration(text, (double)limit->value) : "no");
+                       limit->value ? weir_text_duration((double)limit->value).text : "no");
         break;
     case YES_OR_NO:
         weir_table_add(table, "%s", limit->value ? "yes" : "no");

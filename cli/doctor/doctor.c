@@ -168,13 +168,12 @@ static void doctor_devices(struct doctor *doctor)
     const size_t count = doctor->runtime ? weir_device_count(doctor->runtime) : 0;
     for (size_t i = 0; i < count; i++) {
         struct weir_device_info info;
-        char memory[WEIR_TEXT_QUANTITY_SIZE];
         if (weir_device_describe(doctor->runtime, i, &info) < 0) {
             doctor_add_error(doctor, "device", "update the driver");
             continue;
         }
         doctor_ok(doctor, "device", "%zu: %s (%s; %s), %s", i, info.name, info.platform,
-                  info.driver, weir_text_bytes(memory, info.memory_bytes));
+                  info.driver, weir_text_bytes(info.memory_bytes).text);
     }
 }
 
@@ -460,7 +459,6 @@ static void judge_result(struct doctor *doctor, const struct round_trip *trip)
 static void judge_times(struct doctor *doctor, struct round_trip *trip)
 {
     uint64_t before, after;
-    char text[WEIR_TEXT_QUANTITY_SIZE];
     if (weir_device_limits(trip->device)->timing_history == 0)
         doctor_note(doctor, "self-test", "the device keeps no times of events");
     else if (weir_event_time_ns(trip->before, &before) < 0 ||
@@ -471,7 +469,7 @@ static void judge_times(struct doctor *doctor, struct round_trip *trip)
                    "the later of two events has the earlier time");
     else
         doctor_ok(doctor, "self-test", "events are timed: the kernel took %s",
-                  weir_text_duration(text, (double)(after - before)));
+                  weir_text_duration((double)(after - before)).text);
 }
 
 // The probes.

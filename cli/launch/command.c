@@ -50,18 +50,17 @@ static void add_others(const struct launch *launch, const char *what, const char
 static void tell_end(const struct launch *launch)
 {
     char text[TEXT_SIZE] = "";
-    char signal[WEIR_TEXT_QUANTITY_SIZE];
     size_t used = 0;
     const struct rank *rank =
         launch->first_failed < 0 ? NULL : &launch->ranks[launch->first_failed];
-    weir_text_signal(signal, rank ? rank->signal : launch->signal);
+    const struct weir_quantity ended = weir_text_signal(rank ? rank->signal : launch->signal);
     if (!rank)
-        weir_text_append(text, sizeof text, &used, "interrupted by %s: ", signal);
+        weir_text_append(text, sizeof text, &used, "interrupted by %s: ", ended.text);
     else
         weir_text_append(text, sizeof text, &used, "rank %d of %" PRIu64 " (process %d) ",
                          launch->first_failed, launch->options->count, (int)rank->process);
     if (rank && rank->signal)
-        weir_text_append(text, sizeof text, &used, "was ended by %s", signal);
+        weir_text_append(text, sizeof text, &used, "was ended by %s", ended.text);
     else if (rank)
         weir_text_append(text, sizeof text, &used, "ended with %d", rank->code);
     if (rank && count_stopped(launch, false))

@@ -231,7 +231,7 @@ static void finish(const struct cli_program *program, struct cli_program_end *en
     // The reader of captured output tells of a signal itself; one that this process received too is not told.
     if (WIFSIGNALED(status) && !program->messages && !end->late && WTERMSIG(status) != received)
         cli_error("%s was ended by %s", program->command[0],
-                  weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, WTERMSIG(status)));
+                  weir_text_signal(WTERMSIG(status)).text);
     end->code = WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
 }
 

@@ -249,9 +249,8 @@ static void tell_best(const struct sweep *sweep, size_t gpu)
     const size_t best = sweep->best[gpu];
     const size_t enough = sweep_enough(sweep, gpu);
     const double span_ns = sweep->points[best].span_ns;
-    char text[WEIR_TEXT_QUANTITY_SIZE];
     printf("best on %s: %s, %s", sweep->gpus.items[gpu], sweep->runs[best].what_if,
-           weir_text_duration(text, span_ns));
+           weir_text_duration(span_ns).text);
     if (enough != best)
         printf("; %s takes %.1f %% more", sweep->runs[enough].what_if,
                100 * (sweep->points[enough].span_ns / span_ns - 1));

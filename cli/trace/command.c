@@ -53,13 +53,12 @@ static char **parse(struct options *out, int argc, char **argv)
 
 static int tell(const char *command, const char *path, const struct options *options, int code)
 {
-    char span[WEIR_TEXT_QUANTITY_SIZE];
     const weir_report *report = cli_trace_open(path, NULL, 0, true, code ? code : CLI_FAILED);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     cli_note("%llu %s in %s: %s; `weir trace report %s` tells more",
              (unsigned long long)summary->operations,
              summary->operations == 1 ? "operation" : "operations",
-             weir_text_duration(span, (double)summary->span_ns), path, path);
+             weir_text_duration((double)summary->span_ns).text, path, path);
     if (summary->untimed > 0 || summary->dropped > 0)
         cli_note("%llu of them without times, %llu more are not in it; where they came too fast, a "
                  "larger WEIR_TRACE_BUFFER keeps them",

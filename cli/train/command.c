@@ -365,38 +365,33 @@ static void add_losses(struct weir_table *table, const struct weir_train_figures
 
 static void add_times(struct weir_table *table, const struct weir_train_figures *f)
 {
-    char text[WEIR_TEXT_QUANTITY_SIZE];
     if (f->wall_ns == 0)
         return;
     weir_table_add(table, "time\t%s for all steps but the first: %.1f steps/s, %.0f samples/s",
-                   weir_text_duration(text, (double)f->wall_ns), per_second(f),
+                   weir_text_duration((double)f->wall_ns).text, per_second(f),
                    per_second(f) * (double)f->samples);
     if (f->checkpoint_ns > 0) {
         weir_table_add(table, "checkpoints\t%s of that",
-                       weir_text_duration(text, (double)f->checkpoint_ns));
+                       weir_text_duration((double)f->checkpoint_ns).text);
     }
 }
 
 static void add_gradients(struct weir_table *table, const struct weir_train_figures *f)
 {
-    char bytes[WEIR_TEXT_QUANTITY_SIZE], hidden[WEIR_TEXT_QUANTITY_SIZE],
-        exposed[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(table, "gradients\t%s in %u bucket%s", weir_text_bytes(bytes, f->plan.bytes),
+    weir_table_add(table, "gradients\t%s in %u bucket%s", weir_text_bytes(f->plan.bytes).text,
                    f->plan.bucket_count, plural(f->plan.bucket_count));
     if (f->buckets.timed_steps == 0)
         return;
-    weir_table_add(table, "reduction\t%s of a step hidden, %s exposed",
-                   weir_text_duration(hidden, (double)f->buckets.hidden_ns /
-                                                  (double)f->buckets.timed_steps),
-                   weir_text_duration(exposed, (double)f->buckets.exposed_ns /
-                                                   (double)f->buckets.timed_steps));
+    weir_table_add(
+        table, "reduction\t%s of a step hidden, %s exposed",
+        weir_text_duration((double)f->buckets.hidden_ns / (double)f->buckets.timed_steps).text,
+        weir_text_duration((double)f->buckets.exposed_ns / (double)f->buckets.timed_steps).text);
 }
 
 static void print_table(const struct train_command *command)
 {
     const struct weir_train_figures *f = &command->figures;
     struct weir_table table = {.alignment = "ll"};
-    char text[WEIR_TEXT_QUANTITY_SIZE];
     add_sizes(&table, command);
     add_losses(&table, f);
     add_times(&table, f);
@@ -404,7 +399,7 @@ static void print_table(const struct train_command *command)
     if (f->loader.waits > 0) {
         weir_table_add(&table, "batches\t%" PRIu64 " of %" PRIu64 " were waited for, %s in all",
                        f->loader.waits, f->loader.delivered,
-                       weir_text_duration(text, (double)f->loader.wait_ns));
+                       weir_text_duration((double)f->loader.wait_ns).text);
     }
     weir_table_add(&table, "digest\t%016" PRIx64 " of the parameters", f->parameters_digest);
     cli_table_print(&table, stdout, 0);
