@@ -235,11 +235,12 @@ weir_status weir__chain_finish(struct weir__chain *chain)
     return status;
 }
 
-const char *weir__chain_keep(const struct weir__chain *chain, const char *label)
+const char *weir__chain_keep(const struct weir__chain *chain, const char *label, bool is_named)
 {
     static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LABELS]);
     weir_lock_take(&lock);
-    const char *kept = weir_names_keep(chain->labels, label);
+    const char *kept =
+        weir_names_keep_within(chain->labels, label, is_named ? SIZE_MAX : WEIR__CHAIN_LABELS);
     weir_lock_release(&lock);
-    return kept;
+    return kept || is_named ? kept : "...";
 }

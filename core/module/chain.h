@@ -33,8 +33,11 @@ weir_status weir__chain_open(struct weir__chain *chain, const struct weir__loade
 // does not change.
 weir_status weir__chain_finish(struct weir__chain *chain);
 
-// A copy of the label that lives as long as the links; NULL if out of memory.
-const char *weir__chain_keep(const struct weir__chain *chain, const char *label);
+// A copy of the label that lives as long as the links; NULL if out of memory. A program may make objects without end: of
+// labels that are no names of a program's so many bytes are kept, with what the table takes for each, and further ones
+// are "...".
+#define WEIR__CHAIN_LABELS ((size_t)1 << 20)
+const char *weir__chain_keep(const struct weir__chain *chain, const char *label, bool is_named);
 
 static inline const struct weir_link *weir__chain_first(const struct weir__chain *chain)
 {

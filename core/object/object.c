@@ -42,7 +42,8 @@ void *weir__member_allocate(weir_device *device, const struct weir__class *class
     member->block = block;
     // A type begins with a member, so its size is a multiple of the line's.
     member->object.data = inside ? member->slots : (void **)(void *)(line + size);
-    member->object.label = class->keeps_label ? weir__chain_keep(device->chain, text) : copy;
+    member->object.label =
+        class->keeps_label ? weir__chain_keep(device->chain, text, class->is_named) : copy;
     member->object.id = weir__object_next_id();
     member->device = device;
     member->class = class;
