@@ -309,21 +309,30 @@ weir_status weir__buffer_check_size(weir_device *device, const char *label, size
     return WEIR_OK;
 }
 
+static void trim(const struct weir_link *backend, weir_device *device)
+{
+    const struct weir_error cause = *weir_last_error();
+    (void)backend->ops->device_trim(backend, device);
+    weir__error_set(&cause);
+}
+
 // One link's create. A backend may keep memory of destroyed buffers: if there is none for a new one, it gives that back
 // and is asked again. After a second refusal too, since a driver's pool may keep what it had got until then.
 static weir_status create_in(const struct weir_link *link, weir_device *device, weir_buffer *buffer,
                              const struct weir_buffer_setup *setup, void **out_data,
                              void **out_pointer)
 {
-    weir_status status = WEIR_OK;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        status = link->ops->buffer_create(link, device, buffer, setup, out_data, out_pointer);
-        if (status != WEIR_ERROR_OUT_OF_MEMORY || link->next)
-            break;
-        const struct weir_error cause = weir__error_of(status);
-        (void)link->ops->device_trim(link, device);
-        weir__error_set(&cause);
-    }
+    const struct weir_error before = *weir_last_error();
+    weir_status status =
+        link->ops->buffer_create(link, device, buffer, setup, out_data, out_pointer);
+    if (status != WEIR_ERROR_OUT_OF_MEMORY || link->next)
+        return status;
+    trim(link, device);
+    status = link->ops->buffer_create(link, device, buffer, setup, out_data, out_pointer);
+    if (status == WEIR_OK)
+        weir__error_set(&before);
+    else
+        trim(link, device);
     return status;
 }
 

@@ -57,7 +57,9 @@ RIG_TEST(CudaMemory, AShortageEmptiesTheCaches)
     weir_buffer_destroy(&cached);
     const long freed = fake->calls("cuMemFreeHost");
     fake->fail("cuMemHostAlloc", 1, 2);
+    weir_error_set(NULL);
     buffer = rig_buffer(rig, 64, WEIR_PLACE_HOST);
+    EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
     EXPECT_INT_EQ(fake->struck(), 1);
     EXPECT_INT_EQ(fake->calls("cuMemFreeHost"), freed + 1);
     weir_buffer_destroy(&buffer);
