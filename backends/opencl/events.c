@@ -27,7 +27,6 @@
 #define PENDING 256     // a power of two
 #define OPERATIONS 4096 // a power of two
 #define CLOCK_PATIENCE_NS 1000000
-#define CLOCK_PAUSE_NS 20000
 #define CLOCK_TRIES 8
 #define CLOCK_NARROW_NS 10000
 
@@ -110,6 +109,17 @@ cl_int ocl_event_state(const struct ocl_module *module, cl_event event, bool *ou
                                                   sizeof state, &state, NULL);
     *out_known = code == CL_SUCCESS;
     return code == CL_SUCCESS ? state : code;
+}
+
+bool ocl_event_await(const struct ocl_module *module, cl_event event, uint64_t limit_ns)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    bool known;
+    while (ocl_event_state(module, event, &known) > CL_COMPLETE)
+        if (!weir_clock_pause(start_ns, limit_ns, &pause_ns))
+            return false;
+    return true;
 }
 
 // A command that `ended` may be told to have a moment later than a marker after it.
@@ -421,18 +431,6 @@ static weir_status enqueue_marker(struct ocl_device *device)
     return clc_native_error(device->module->host, call, code, "ask for the device's clock");
 }
 
-static bool wait_for_marker(const struct ocl_device *device)
-{
-    const uint64_t start = weir_clock_now_ns();
-    bool known;
-    while (ocl_event_state(device->module, device->clock.marker, &known) > CL_COMPLETE) {
-        if (weir_clock_now_ns() - start > CLOCK_PATIENCE_NS)
-            return false;
-        weir_clock_sleep_ns(CLOCK_PAUSE_NS);
-    }
-    return true;
-}
-
 // Some drivers stamp host events with a clock that only approximates the device's. The end of the
 // marker is stamped by the device, so that is used if the two disagree.
 static bool read_marker(const struct ocl_device *device, uint64_t *out_host_ns,
@@ -464,7 +462,7 @@ weir_status ocl_device_clock(const struct weir_link *link, weir_device *object,
     pthread_mutex_lock(&clock->lock);
     if (!clock->marker)
         status = enqueue_marker(device);
-    if (status == WEIR_OK && !wait_for_marker(device))
+    if (status == WEIR_OK && !ocl_event_await(device->module, clock->marker, CLOCK_PATIENCE_NS))
         status = WEIR_NOT_READY; // the marker stays for the next call
     if (status == WEIR_OK && !read_marker(device, out_host_ns, out_device_ns))
         status = weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,

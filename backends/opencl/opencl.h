@@ -264,6 +264,8 @@ weir_status ocl_event_error(const struct ocl_module *module, const char *call, c
 // Returns how a command stands: a positive number while it has not ended, CL_COMPLETE, or its error; or the driver's
 // error, where it does not tell: not `*out_known`. Both errors are negative.
 cl_int ocl_event_state(const struct ocl_module *module, cl_event event, bool *out_known);
+// Waits until it has ended, at most so long. False: it has not.
+bool ocl_event_await(const struct ocl_module *module, cl_event event, uint64_t limit_ns);
 // Stores one of its times.
 cl_int ocl_event_profile(const struct ocl_module *module, cl_event event, cl_profiling_info what,
                          uint64_t *out_time_ns);

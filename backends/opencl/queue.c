@@ -45,7 +45,6 @@
 #include <stdio.h>
 
 #include "backends/opencl/opencl.h"
-#include "base/clock.h"
 
 // For the state of an event that was waited for.
 #define TIME_PATIENCE_NS 10000000
@@ -309,16 +308,11 @@ static int time_of_event(void *user, void *event, uint64_t *out_time_ns)
 {
     const struct ocl_module *module = ((const struct ocl_queue *)user)->device->module;
     const cl_event native = event;
-    uint64_t pause_ns = 0;
-    bool known;
     cl_int code = ocl_event_profile(module, native, CL_PROFILING_COMMAND_END, out_time_ns);
     if (code != CL_PROFILING_INFO_NOT_AVAILABLE)
         return code;
-    const uint64_t start_ns = weir_clock_now_ns();
     module->cl.clWaitForEvents(1, &native);
-    while (ocl_event_state(module, native, &known) > CL_COMPLETE &&
-           weir_clock_pause(start_ns, TIME_PATIENCE_NS, &pause_ns)) {
-    }
+    (void)ocl_event_await(module, native, TIME_PATIENCE_NS);
     return ocl_event_profile(module, native, CL_PROFILING_COMMAND_END, out_time_ns);
 }
 

@@ -200,13 +200,7 @@ static weir_status submit(weir_queue *queue, const struct weir_operation *operat
 // that are not peers only the host can.
 static bool is_ordered_by_device(const weir_queue *queue, const weir_queue *producer)
 {
-    const struct weir_link *backend = backend_of(queue);
-    weir_device *device = queue->member.device;
-    weir_device *other = producer->member.device;
-
-    bool peers = false;
-    return device == other ||
-           (backend->ops->device_peer(backend, device, other, &peers) == WEIR_OK && peers);
+    return weir__peer_can(queue->member.device, producer->member.device);
 }
 
 // At exit: host calls whose threads the process ends are told, since what they were to do is missing.
@@ -520,27 +514,23 @@ static bool starts_hold(const weir_queue *queue, const struct weir_operation *op
            !is_ordered_by_device(queue, producer);
 }
 
-static weir_status deliver_now(weir_queue *queue, const struct weir_operation *operation)
-{
-    weir_status status = submit(queue, operation);
-    note_delivered(queue, operation);
-    return status;
-}
-
 weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation)
 {
     struct weir__delivery *delivery = &queue->delivery;
-    const bool holding = atomic_load_explicit(&delivery->holding, memory_order_acquire);
-    if (!holding && !starts_hold(queue, operation))
-        return deliver_now(queue, operation);
-
-    weir_lock_take(&delivery->lock);
-    // The worker may have ended the hold since.
-    bool keep = atomic_load_explicit(&delivery->holding, memory_order_relaxed) ||
-                starts_hold(queue, operation);
-    weir_status status = keep ? hold(queue, operation) : WEIR_OK;
-    weir_lock_release(&delivery->lock);
-    return keep ? status : deliver_now(queue, operation);
+    if (atomic_load_explicit(&delivery->holding, memory_order_acquire) ||
+        starts_hold(queue, operation)) {
+        weir_lock_take(&delivery->lock);
+        // The worker may have ended the hold since.
+        const bool keep = atomic_load_explicit(&delivery->holding, memory_order_relaxed) ||
+                          starts_hold(queue, operation);
+        const weir_status status = keep ? hold(queue, operation) : WEIR_OK;
+        weir_lock_release(&delivery->lock);
+        if (keep)
+            return status;
+    }
+    const weir_status status = submit(queue, operation);
+    note_delivered(queue, operation);
+    return status;
 }
 
 void weir__delivery_lose(weir_queue *queue, const struct weir_operation *operation,
