@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/work.h"
+#include "cli/bench/bench.h"
 #include "io/image.h"
 #include "patterns/pipeline.h"
 
@@ -235,8 +235,8 @@ static void make_copies(struct frames *a, weir_device *device, struct copies *c)
     bench_buffer(device, "copies", up, WEIR_PLACE_DEVICE, &c->up_device);
     bench_buffer(device, "copies", down, WEIR_PLACE_HOST, &c->down_host);
     bench_buffer(device, "copies", down, WEIR_PLACE_DEVICE, &c->down_device);
-    memset(bench_begin(c->up_host, WEIR_ACCESS_WRITE), 0, up);
-    bench_end(c->up_host, WEIR_ACCESS_WRITE);
+    cli_fine(weir_queue_fill(c->up, c->up_host, 0, up, "", 1));
+    bench_sync(c->up);
     bench_fill(c->down, c->down_device, down);
 }
 

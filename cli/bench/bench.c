@@ -1,5 +1,5 @@
 // What every benchmark shares: command line, device, turns, failures, and what is printed.
-#include "cli/bench/work.h"
+#include "cli/bench/bench.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -169,20 +169,16 @@ static void print_text(void)
 
 static json_t *report_value(void)
 {
-    json_t *root = json_object();
-    cli_json_set(root, "weir", json_string(weir_version()));
-    cli_json_set(root, "benchmark", json_string(bench.name));
+    json_t *root = json_pack("{s:s, s:s, s:o, s:o, s:O, s:O, s:O}", "weir", weir_version(),
+                             "benchmark", bench.name, "turns", weir_json_count(turns_of()),
+                             "results_checked", weir_json_count(bench.checked), "parameters",
+                             bench.parameters, "tables", bench.rows, "notes", bench.notes);
     if (bench.device) {
         const struct weir_device_info *info = weir_device_get_info(bench.device);
         cli_json_set(root, "backend", cli_json_string(weir_runtime_backend(bench.runtime)));
         cli_json_set(root, "device", cli_json_string(info->name));
         cli_json_set(root, "driver", cli_json_string(info->driver));
     }
-    cli_json_set(root, "turns", weir_json_count(turns_of()));
-    cli_json_set(root, "results_checked", weir_json_count(bench.checked));
-    cli_json_set(root, "parameters", json_incref(bench.parameters));
-    cli_json_set(root, "tables", json_incref(bench.rows));
-    cli_json_set(root, "notes", json_incref(bench.notes));
     return root;
 }
 

@@ -12,10 +12,7 @@ enum {
 
 static const char *const memories[] = {"device", "host", NULL};
 
-static const weir_collective kinds[] = {
-    WEIR_ALL_REDUCE,     WEIR_REDUCE,     WEIR_BROADCAST, WEIR_ALL_GATHER,
-    WEIR_REDUCE_SCATTER, WEIR_ALL_TO_ALL, WEIR_EXCHANGE,
-};
+// In the order of weir_collective, but for the last.
 static const char *const kind_names[] = {"all-reduce",     "reduce",     "broadcast", "all-gather",
                                          "reduce-scatter", "all-to-all", "exchange",  NULL};
 
@@ -44,37 +41,31 @@ static void create_all(uint64_t asked, struct bench_ranks *all)
     }
 }
 
-static void create_comms(uint64_t asked, struct bench_ranks *all)
+void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks)
 {
+    struct bench_rank *first = &out_ranks->ranks[0];
+    uint32_t local;
+    *out_ranks = (struct bench_ranks){.local_count = 1};
+    bench.runtime = cli_open(bench.config);
     const size_t there = weir_device_count(bench.runtime);
-    struct bench_rank *first = &all->ranks[0];
-    uint32_t rank;
-    cli_local_rank(&rank);
+    cli_local_rank(&local);
     first->device =
-        cli_device(bench.runtime, there > 1 ? cli_text("%zu", rank % there) : NULL, NULL);
-    all->local_count = 1;
+        cli_device(bench.runtime, there > 1 ? cli_text("%zu", local % there) : NULL, NULL);
     cli_fine(
         weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"), &first->comm));
     if (weir_comm_count(first->comm) > 1) {
         cli_own(destroy_comm, &first->comm);
-        return;
+    } else {
+        weir_comm_destroy(&first->comm);
+        create_all(asked, out_ranks);
     }
-    weir_comm_destroy(&first->comm);
-    create_all(asked, all);
-}
-
-void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks)
-{
-    *out_ranks = (struct bench_ranks){.count = 0};
-    bench.runtime = cli_open(bench.config);
-    create_comms(asked, out_ranks);
     for (uint32_t i = 0; i < out_ranks->local_count; i++) {
         struct bench_rank *rank = &out_ranks->ranks[i];
         bench_queue(rank->device, "bench", 0, &rank->queue);
         bench_buffer(rank->device, "bench/value", sizeof(double), WEIR_PLACE_DEVICE, &rank->value);
     }
-    out_ranks->first = weir_comm_rank(out_ranks->ranks[0].comm);
-    out_ranks->count = weir_comm_count(out_ranks->ranks[0].comm);
+    out_ranks->first = weir_comm_rank(first->comm);
+    out_ranks->count = weir_comm_count(first->comm);
     bench.silent = out_ranks->first > 0;
     bench.quiet = bench.quiet || bench.silent;
 }
@@ -249,9 +240,8 @@ static void compare(struct comm_bench *b, const struct comm_row *row, const stru
 
 static void check_row(struct comm_bench *b, const struct comm_row *row, const struct comm_way *way)
 {
-    const size_t bytes = row->bytes / sizeof(float) * sizeof(float);
     for (uint32_t i = 0; i < b->all.local_count; i++)
-        fill(&b->all.ranks[i], b->numbers, bytes);
+        fill(&b->all.ranks[i], b->numbers, row->bytes);
     bench_ranks_sync(&b->all); // what fills them is on Weir's queues
     way->submit(b, row);
     way->sync(b);
@@ -267,7 +257,8 @@ static void make_rows(struct comm_bench *b)
     for (size_t i = 0; i < b->kinds.count * b->sizes.count; i++) {
         const uint64_t size = b->sizes.values[i % b->sizes.count];
         struct comm_row *row = &b->rows[b->row_count++];
-        row->kind = kinds[b->kinds.values[i / b->sizes.count] - BENCH_WORD];
+        const uint64_t word = b->kinds.values[i / b->sizes.count] - BENCH_WORD;
+        row->kind = word < WEIR_ALL_TO_ALL ? (weir_collective)(word + 1) : WEIR_EXCHANGE;
         const uint32_t parts = (row->kind == WEIR_ALL_GATHER || row->kind == WEIR_REDUCE_SCATTER ||
                                 row->kind == WEIR_ALL_TO_ALL)
                                    ? b->all.count

@@ -3,7 +3,7 @@
 #ifndef WEIR_CLI_BENCH_COMM_H
 #define WEIR_CLI_BENCH_COMM_H
 
-#include "cli/bench/work.h"
+#include "cli/bench/bench.h"
 
 // The ranks of a benchmark that measures collectives: the one that a launcher started, or several in
 // this process.

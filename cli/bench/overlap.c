@@ -4,7 +4,7 @@
 // Every way has queues of its own. They are created together, so that a device that
 // assigns its channels in turn gives them different ones, and kept, because a queue is
 // warm only when it has created all events of its ring.
-#include "cli/bench/overlap.h"
+#include "cli/bench/side.h"
 
 #include "patterns/chunks.h"
 
@@ -103,7 +103,7 @@ static void create_job(struct overlap *o, struct way *way)
         .element_count = way->reference->size / sizeof(uint32_t),
         .in_bytes = sizeof(uint32_t),
         .out_bytes = sizeof(uint32_t),
-        .granularity = o->work.block,
+        .granularity = BENCH_BLOCK,
         .src = {o->src, 0},
         .in = {o->values, 0},
         .out = {o->values, 0},
@@ -208,7 +208,6 @@ static void make_all(struct overlap *o)
     bench_queue(bench.device, "bench/up", 0, &o->up);
     bench_queue(bench.device, "bench/down", 0, &o->down);
     bench_work_fill(o->src, most, OVERLAP_SEED);
-    bench_fill(o->down, o->dst, most);
     cli_fine(weir_queue_copy(o->down, o->rest, 0, o->src, 0, most));
     bench_sync(o->down);
 }
@@ -236,7 +235,7 @@ static void check_all(struct overlap *o)
         check_way(o, &o->ways[i]);
     if (o->raw)
         o->raw_count = o->raw->open(o->references[0].size);
-    for (size_t i = OVERLAP_RAW_COPIES; i < o->raw_count; i++)
+    for (size_t i = 0; i < o->raw_count; i++)
         (void)o->raw->run(i, true);
 }
 
@@ -247,7 +246,10 @@ static void measure_reference(struct overlap *o, struct reference *reference)
     const size_t size = reference->size;
     bench_keep(&reference->up, time_copies(o, size, true, false));
     bench_keep(&reference->down, time_copies(o, size, false, true));
-    bench_keep(&reference->both, time_copies(o, size, true, true));
+    const double both = time_copies(o, size, true, true);
+    bench_keep(&reference->both, both);
+    if (reference == o->references)
+        bench_serve(both * 1e-6, "weir_both_ways");
     bench_keep(&reference->kernel_alone,
                bench_work_time(&o->work, o->values, size, reference->rounds));
 }
@@ -346,7 +348,7 @@ static void report_raw(struct overlap *o)
         bench_text(table, "way", "way", o->raw->name(i));
         bench_value(table, "ms", "ms", 3, ms);
         bench_value(table, "of_copies", "of copies both ways", 3,
-                    bench_ratio(ms, o->raw_ms[OVERLAP_RAW_BOTH]));
+                    bench_ratio(ms, bench_scaled(o->references[0].both, 1e-6)));
         bench_value(table, "auto_to_it", "auto to it", 3, bench_ratio(o->auto_ms, ms));
     }
 }

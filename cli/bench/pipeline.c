@@ -4,10 +4,8 @@
 //
 // Frames are in pinned memory when they are submitted: what is timed is the pipeline,
 // not a host that writes pixels.
-#include <string.h>
-
-#include "cli/bench/work.h"
 #include "patterns/pipeline.h"
+#include "cli/bench/bench.h"
 
 enum {
     SETTINGS = 3,
@@ -59,7 +57,7 @@ struct pipeline_bench {
     weir_buffer *host, *values; // for measuring a copy and a kernel
     uint32_t rounds[SETTINGS];
     struct bench_samples up, down, kernels[SETTINGS]; // nanoseconds, alone
-    struct line lines[SETTINGS][LINES_MOST];
+    struct line lines[SETTINGS * LINES_MOST];
 };
 
 static weir_status take_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
@@ -76,18 +74,14 @@ static weir_status prepare(void *user, void *slot_pointer, void *frame)
     const struct line *line = user;
     const struct slot *slot = slot_pointer;
     const size_t size = line->owner->size;
-    void *in, *out;
-    weir_status status;
+    void *in;
     if (!line->checking)
         return WEIR_OK;
-    if ((status = weir_host_begin(slot->in, 0, size, WEIR_ACCESS_WRITE, &in)) < 0)
+    const weir_status status = weir_host_begin(slot->in, 0, size, WEIR_ACCESS_WRITE, &in);
+    if (status < 0)
         return status;
     bench_work_numbers(in, size, *(const uint32_t *)frame);
-    if ((status = weir_host_end(slot->in, 0, size, WEIR_ACCESS_WRITE)) < 0 ||
-        (status = weir_host_begin(slot->out, 0, size, WEIR_ACCESS_WRITE, &out)) < 0)
-        return status;
-    memset(out, 0xa5, size);
-    return weir_host_end(slot->out, 0, size, WEIR_ACCESS_WRITE);
+    return weir_host_end(slot->in, 0, size, WEIR_ACCESS_WRITE);
 }
 
 static weir_status upload(void *user, void *slot_pointer, void *frame, weir_queue *queue)
@@ -221,17 +215,17 @@ static void calibrate(struct pipeline_bench *p)
 static void make_lines(struct pipeline_bench *p)
 {
     p->line_count = p->slots.count * p->graphs.count;
-    for (int i = 0; i < SETTINGS; i++)
-        for (size_t k = 0; k < p->line_count; k++) {
-            struct line *line = &p->lines[i][k];
-            line->owner = p;
-            line->setting = settings[i].name;
-            line->rounds = p->rounds[i];
-            line->slots = (uint32_t)p->slots.values[k % p->slots.count];
-            line->graphs = p->graphs.values[k / p->slots.count] == BENCH_WORD + 1;
-            create_line(line);
-            check_line(line);
-        }
+    for (size_t i = 0; i < SETTINGS * p->line_count; i++) {
+        struct line *line = &p->lines[i];
+        const size_t setting = i / p->line_count, k = i % p->line_count;
+        line->owner = p;
+        line->setting = settings[setting].name;
+        line->rounds = p->rounds[setting];
+        line->slots = (uint32_t)p->slots.values[k % p->slots.count];
+        line->graphs = p->graphs.values[k / p->slots.count] == BENCH_WORD + 1;
+        create_line(line);
+        check_line(line);
+    }
 }
 
 static void measure_line(struct pipeline_bench *p, struct line *line)
@@ -249,9 +243,8 @@ static void measure(struct pipeline_bench *p)
         bench_keep(&p->down, time_copies(p, false));
         for (int i = 0; i < SETTINGS; i++)
             bench_keep(&p->kernels[i], bench_work_time(&p->work, p->values, p->size, p->rounds[i]));
-        for (int i = 0; i < SETTINGS; i++)
-            for (size_t k = 0; k < p->line_count; k++)
-                measure_line(p, &p->lines[i][k]);
+        for (size_t i = 0; i < SETTINGS * p->line_count; i++)
+            measure_line(p, &p->lines[i]);
     }
 }
 
@@ -267,17 +260,17 @@ static void report_lines(struct pipeline_bench *p)
 {
     struct bench_table *table =
         bench_table("pipeline", "the pipeline, and its speed-up to the first number of slots");
-    for (int i = 0; i < SETTINGS; i++)
-        for (size_t k = 0; k < p->line_count; k++) {
-            const struct line *line = &p->lines[i][k];
-            const struct bench_samples gain = bench_ratio(line->rate, p->lines[i][0].rate);
-            bench_text(table, "setting", "setting", line->setting);
-            bench_number(table, "slots", "slots", line->slots);
-            bench_text(table, "graphs", "graphs", bench_off_on[line->graphs]);
-            bench_value(table, "frames_per_second", "frames/s", 1, line->rate);
-            bench_value(table, "speed_up", "x first", 3, gain);
-            bench_plot_bar(bench_slots(line->slots, line->graphs, 1), line->setting, gain);
-        }
+    for (size_t i = 0; i < SETTINGS * p->line_count; i++) {
+        const struct line *line = &p->lines[i];
+        const struct bench_samples gain =
+            bench_ratio(line->rate, p->lines[i - i % p->line_count].rate);
+        bench_text(table, "setting", "setting", line->setting);
+        bench_number(table, "slots", "slots", line->slots);
+        bench_text(table, "graphs", "graphs", bench_off_on[line->graphs]);
+        bench_value(table, "frames_per_second", "frames/s", 1, line->rate);
+        bench_value(table, "speed_up", "x first", 3, gain);
+        bench_plot_bar(bench_slots(line->slots, line->graphs, 1), line->setting, gain);
+    }
 }
 
 // The command.

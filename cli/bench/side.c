@@ -23,10 +23,9 @@ static void weir_open_queue(struct side *side, unsigned queue)
     bench_queue(side->weir.device, "bench", 0, &side->weir.queues[queue]);
 }
 
-static void weir_memory(struct side *side, unsigned memory, size_t size)
+static void weir_memory(struct side *side, size_t size)
 {
-    bench_buffer(side->weir.device, "memory", size, WEIR_PLACE_DEVICE,
-                 &side->weir.memories[memory]);
+    bench_buffer(side->weir.device, "memory", size, WEIR_PLACE_DEVICE, &side->weir.memory);
 }
 
 static void weir_pinned(struct side *side, unsigned pinned, size_t size)
@@ -35,11 +34,10 @@ static void weir_pinned(struct side *side, unsigned pinned, size_t size)
     side->pinned_last = pinned;
 }
 
-static void weir_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
-                      size_t size)
+static void weir_copy(struct side *side, unsigned queue, bool up, size_t at, size_t size)
 {
     const struct side_weir *weir = &side->weir;
-    weir_buffer *device = weir->memories[memory], *host = weir->pinned[up ? 0 : side->pinned_last];
+    weir_buffer *device = weir->memory, *host = weir->pinned[up ? 0 : side->pinned_last];
     bench_fine(
         weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at, size));
 }
@@ -47,7 +45,7 @@ static void weir_copy(struct side *side, unsigned queue, bool up, unsigned memor
 void side_arguments(const struct side *side, const struct side_launch *launch,
                     struct weir_argument arguments[SIDE_ARGUMENTS])
 {
-    arguments[0] = weir_inout(side->weir.memories[0], launch->at, launch->size);
+    arguments[0] = weir_inout(side->weir.memory, launch->at, launch->size);
     arguments[1] = weir__argument_u32(launch->a);
     arguments[2] =
         launch->wide ? weir__argument_u64(launch->b) : weir__argument_u32((uint32_t)launch->b);
@@ -90,12 +88,12 @@ static void weir_finish(struct side *side, unsigned queue)
 
 static void weir_upload_all(struct side *side, const void *from, size_t size)
 {
-    cli_fine(weir_upload(side->weir.queues[0], side->weir.memories[0], 0, from, size));
+    cli_fine(weir_upload(side->weir.queues[0], side->weir.memory, 0, from, size));
 }
 
 static void weir_download_all(struct side *side, void *to, size_t size)
 {
-    cli_fine(weir_download(side->weir.queues[0], to, side->weir.memories[0], 0, size));
+    cli_fine(weir_download(side->weir.queues[0], to, side->weir.memory, 0, size));
 }
 
 static void weir_begin_graph(struct side *side, unsigned queues)

@@ -2,7 +2,7 @@
 // and what it costs above the backend, on the null backend. That one does next to nothing in a call, so the
 // time of public calls, less the time of calls of its slots with the same operations, is the front end's. No time
 // makes the command fail.
-#include "cli/bench/submit.h"
+#include "cli/bench/side.h"
 
 #include <string.h>
 #include <weir/inspect.h>
@@ -44,7 +44,7 @@ static void run_steps(const struct submit *s, struct side *side, unsigned steps,
                                       0,         false, steps & SUBMIT_SET_ONCE};
     for (unsigned i = 0; i < count; i++) {
         if (steps & SUBMIT_COPY)
-            calls->copy(side, 0, true, 0, 0, s->copied);
+            calls->copy(side, 0, true, 0, s->copied);
         if (steps & SUBMIT_LAUNCH)
             calls->launch(side, 0, &launch);
         if (steps & SUBMIT_SPIN)
@@ -79,7 +79,7 @@ double bench_submit_time(struct submit *s, const struct submit_kind *kind, unsig
 {
     struct side *side = s->sides[index];
     uint64_t total = 0;
-    if (kind->without_context && index == 0)
+    if (kind->steps & SUBMIT_NO_CONTEXT && index == 0)
         use_context(s->sides[1], false);
     for (uint64_t done = 0; done < s->operations;) {
         const uint64_t left = s->operations - done;
@@ -135,10 +135,10 @@ bool bench_submit_open(struct side *side, const struct side_calls *calls, weir_d
     side_queues(side, 2);
     calls->kernel(side, INCREMENT, "increment");
     calls->kernel(side, SPIN_KERNEL, "spin");
-    calls->memory(side, 0, SUBMIT_BYTES);
+    calls->memory(side, SUBMIT_BYTES);
     calls->pinned(side, 0, SUBMIT_BYTES);
     calls->upload(side, numbers, SUBMIT_BYTES);
-    calls->copy(side, 0, false, 0, 0, SUBMIT_BYTES);
+    calls->copy(side, 0, false, 0, SUBMIT_BYTES);
     finish(side);
     return true;
 }
@@ -190,8 +190,7 @@ static void submit_slot(struct weir_operation *operation)
     bench_fine(slots.backend->ops->queue_submit(slots.backend, slots.queue, operation));
 }
 
-static void slot_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
-                      size_t size)
+static void slot_copy(struct side *side, unsigned queue, bool up, size_t at, size_t size)
 {
     slots.copy.u.box.width = size;
     submit_slot(&slots.copy);
@@ -232,7 +231,7 @@ static struct side *open_slots(const struct side *weir, const struct weir_link *
     slots.backend = backend;
     slots.copy = slots.launch = slots.record = slots.wait = operation;
     slots.copy.kind = WEIR_OPERATION_COPY;
-    weir_box_row(&slots.copy.u.box, of->memories[0], 0, of->pinned[0], 0, 0);
+    weir_box_row(&slots.copy.u.box, of->memory, 0, of->pinned[0], 0, 0);
     slots.launch.kind = WEIR_OPERATION_LAUNCH;
     slots.launch.u.launch.kernel = of->kernels[INCREMENT];
     slots.launch.u.launch.grid = weir_dim(1, 1, 1);
@@ -250,14 +249,14 @@ static struct side *open_slots(const struct side *weir, const struct weir_link *
 // The command.
 
 static const struct submit_kind kinds[] = {
-    {"copy", "copy up", 0, SUBMIT_COPY, false},
-    {"launch", "launch with 3 arguments", 0, SUBMIT_LAUNCH, false},
-    {"record", "record", 0, SUBMIT_RECORD, false},
-    {"wait", "wait for another queue", SUBMIT_RECORD, SUBMIT_WAIT, false},
-    {"host_begin_end", "host_begin and host_end", 0, SUBMIT_HOST, false},
-    {"sequence", "copy, launch, record, wait", 0, SUBMIT_SEQUENCE, false},
+    {"copy", "copy up", 0, SUBMIT_COPY},
+    {"launch", "launch with 3 arguments", 0, SUBMIT_LAUNCH},
+    {"record", "record", 0, SUBMIT_RECORD},
+    {"wait", "wait for another queue", SUBMIT_RECORD, SUBMIT_WAIT},
+    {"host_begin_end", "host_begin and host_end", 0, SUBMIT_HOST},
+    {"sequence", "copy, launch, record, wait", 0, SUBMIT_SEQUENCE},
     {"round_trip", "launch, record, and the host waits", 0,
-     SUBMIT_LAUNCH | SUBMIT_RECORD | SUBMIT_SYNC, false},
+     SUBMIT_LAUNCH | SUBMIT_RECORD | SUBMIT_SYNC},
 };
 
 enum {

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/bench/work.h"
+#include "cli/bench/bench.h"
 #include "kernels/conformance/conformance.h"
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/matmul_tensor.h"
@@ -120,8 +120,7 @@ struct swim {
 };
 
 enum {
-    SAMPLES = 256, // of a product, that are checked
-    LIGHT_BLOCK = 256
+    SAMPLES = 256 // of a product, that are checked
 };
 
 static const float light_factor = 3.0f;
@@ -270,14 +269,13 @@ static void submit_products(struct swim *swim, weir_queue *queue, enum swim_prod
     const struct weir_extent grid = weir_dim((side + MATMUL_COLUMNS - 1) / MATMUL_COLUMNS,
                                              (side + MATMUL_ROWS - 1) / MATMUL_ROWS, 1);
     const struct weir_extent block = weir_dim(MATMUL_BLOCK_X, MATMUL_BLOCK_Y, 1);
-    const bool blas = product == BLAS || product == TENSOR;
     for (uint64_t i = 0; i < swim->products; i++) {
         const size_t number = (size_t)(i % RING);
         const struct weir_argument from = weir_in(swim->factors, number * bytes, bytes);
         const struct weir_argument to = weir_out(swim->results, number * bytes, bytes);
-        if (blas)
+        if (product >= BLAS)
             cli_fine(train_product_submit(&swim->engine, queue,
-                                          &swim->by_blas[number + (product == TENSOR ? RING : 0)]));
+                                          &swim->by_blas[number + (product - BLAS) * RING]));
         else
             cli_fine(weir_queue_launch(queue, product == TWIN ? swim->twin : swim->matmul, grid,
                                        block, from, from, to, side, side, side));
@@ -290,10 +288,9 @@ static void submit_light(struct swim *swim, weir_queue *queue)
     const size_t bytes = swim->matrix_bytes;
     for (uint64_t i = 0; i < swim->products; i++) {
         const size_t at = (size_t)(i % RING) * bytes;
-        cli_fine(weir_queue_launch(queue, swim->light,
-                                   weir_dim((count + LIGHT_BLOCK - 1) / LIGHT_BLOCK, 1, 1),
-                                   weir_dim(LIGHT_BLOCK, 1, 1), weir_in(swim->factors, at, bytes),
-                                   weir_out(swim->scaled, at, bytes), light_factor, count));
+        cli_fine(weir_queue_launch_count(queue, swim->light, count,
+                                         weir_in(swim->factors, at, bytes),
+                                         weir_out(swim->scaled, at, bytes), light_factor, count));
     }
 }
 

@@ -1,5 +1,5 @@
 // The device work that benchmarks share: chunks and their kernels.
-#include "cli/bench/work.h"
+#include "cli/bench/bench.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 // squaring. So the host checks a kernel of any length at the price of a copy.
 
 enum {
-    BLOCK = 256,
     IN_A_ROW = 4,
     ROUNDS_MAX = 1 << 22
 };
@@ -89,23 +88,9 @@ void bench_fill(weir_queue *queue, weir_buffer *buffer, size_t size)
     bench_sync(queue);
 }
 
-void *bench_begin(weir_buffer *buffer, weir_access access)
-{
-    void *pointer;
-    cli_fine(weir_host_whole(buffer, access, &pointer));
-    return pointer;
-}
-
-void bench_end(weir_buffer *buffer, weir_access access)
-{
-    cli_fine(weir_host_whole_end(buffer, access));
-}
-
 void bench_work_open(struct bench_work *out_work)
 {
     bench_kernel(bench.device, &bench_kernels, "advance", &out_work->kernel);
-    const uint32_t most = weir_kernel_get_info(out_work->kernel)->max_block_items;
-    out_work->block = most < BLOCK ? most : BLOCK;
     bench_queue(bench.device, "bench/work", 0, &out_work->queue);
 }
 
@@ -113,10 +98,8 @@ weir_status bench_work_launch(const struct bench_work *work, weir_queue *queue, 
                               size_t offset, size_t size, uint32_t rounds)
 {
     const uint32_t count = (uint32_t)(size / sizeof(uint32_t));
-    const uint32_t blocks = count / work->block + (count % work->block > 0);
-    return weir_queue_launch(queue, work->kernel, weir_dim(blocks, 1, 1),
-                             weir_dim(work->block, 1, 1), weir_inout(buffer, offset, size), rounds,
-                             count);
+    return weir_queue_launch_count(queue, work->kernel, count, weir_inout(buffer, offset, size),
+                                   rounds, count);
 }
 
 // Times.
@@ -179,8 +162,10 @@ void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed)
 
 void bench_work_fill(weir_buffer *buffer, size_t size, uint32_t seed)
 {
-    bench_work_numbers(bench_begin(buffer, WEIR_ACCESS_WRITE), size, seed);
-    bench_end(buffer, WEIR_ACCESS_WRITE);
+    void *numbers;
+    cli_fine(weir_host_whole(buffer, WEIR_ACCESS_WRITE, &numbers));
+    bench_work_numbers(numbers, size, seed);
+    cli_fine(weir_host_whole_end(buffer, WEIR_ACCESS_WRITE));
 }
 
 bool bench_work_compare(uint32_t *numbers, size_t size, uint32_t seed, uint32_t rounds,

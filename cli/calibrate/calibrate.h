@@ -16,7 +16,7 @@
 
 #include <weir/weir.h>
 
-#include "cli/bench/work.h"
+#include "cli/bench/bench.h"
 
 enum {
     CAL_QUEUES = 256,

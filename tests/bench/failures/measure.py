@@ -40,7 +40,7 @@ TRANSPORTS = {
     "nccl": "NCCL, the tests' one",
     "cuda": "NCCL",
 }
-DEFAULT = "local,openmpi,mpich,nccl"
+OF_MPI = ("openmpi", "mpich")
 NOT_BEGUN = "rank 1 did not come to its failure"
 # What a launcher that this runs under has set for ranks of its own.
 OF_LAUNCHERS = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_", "WEIR_COMM_", "PMI", "OMPI_COMM")
@@ -49,76 +49,58 @@ DEATHS = ("kill", "shrink")
 NOT_OF_MPI = ("absent", "shrink")
 
 
-class Run:
-    """One start of the ranks, and what they have told."""
+def starts(options, folder, way, transport):
+    """The command and the environment of each process."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith(OF_LAUNCHERS)}
+    if os.path.isdir("lib/weir"):
+        env["WEIR_MODULE_PATH"] = os.path.abspath("lib/weir")
+    env.update(FAILING_LOG=os.path.join(folder, "log"), FAILING_TIMEOUT=str(options.timeout),
+               WEIR_BACKEND="cuda" if transport in ("nccl", "cuda") else "null")
+    if transport in OF_MPI:
+        env.update(WEIR_COMM_TRANSPORT="mpi", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1",
+                   OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_mpi_yield_when_idle="1",
+                   PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")  # Open MPI 5
+        return [(["mpirun." + transport, "-n", str(options.ranks), options.program, way], env)]
+    env.update(WEIR_COMM_COUNT=str(options.ranks), WEIR_COMM_RENDEZVOUS=f"file:{folder}/meeting")
+    if transport == "nccl":
+        env.update(WEIR_TEST_NCCL_FOLDER=folder, WEIR_TEST_CUDA_DEVICES=str(options.ranks),
+                   WEIR_CUDA_LIBRARY=os.path.abspath("tests/support/libcuda/libcuda.so.1"),
+                   WEIR_CUDA_NCCL=os.path.abspath("tests/support/libnccl/libnccl.so.2"))
+    ranks = [{"WEIR_COMM_RANK": str(rank)} for rank in range(options.ranks)]
+    if transport == "cuda":
+        ranks = [dict(rank, LOCAL_RANK=rank["WEIR_COMM_RANK"]) for rank in ranks]
+    return [([options.program, way], dict(env, **rank)) for rank in ranks]
 
-    def __init__(self, options, folder, way, transport):
-        self.way, self.transport, self.log = way, transport, os.path.join(folder, "log")
-        self.program, self.timeout, self.count = options.program, options.timeout, options.ranks
-        self.environment = {name: value for name, value in os.environ.items() if not name.startswith(OF_LAUNCHERS)}
-        if os.path.isdir("lib/weir"):
-            self.environment["WEIR_MODULE_PATH"] = os.path.abspath("lib/weir")
-        self.environment.update(
-            FAILING_LOG=self.log, FAILING_TIMEOUT=str(options.timeout),
-            WEIR_COMM_COUNT=str(self.count), WEIR_COMM_RENDEZVOUS=f"file:{folder}/meeting")
-        if transport == "nccl":
-            self.environment["WEIR_TEST_NCCL_FOLDER"] = folder
-        self.ended = 0
 
-    def command(self):
-        if self.transport in ("openmpi", "mpich"):
-            return [["mpirun." + self.transport, "-n", str(self.count), self.program, self.way]]
-        return [[self.program, self.way]] * self.count
+def told(folder):
+    """The lines that the ranks have written, and {rank: (time, sentence)} of the causes of the others."""
+    try:
+        with open(os.path.join(folder, "log"), encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split(" ", 3) for line in file]
+    except FileNotFoundError:
+        lines = []
+    return lines, {int(line[1]): (int(line[2]), line[3]) for line in lines if line[0] == "cause" and line[1] != "1"}
 
-    def variables(self, rank):
-        env = dict(self.environment)
-        if self.transport in ("openmpi", "mpich"):
-            for name in ("WEIR_COMM_COUNT", "WEIR_COMM_RENDEZVOUS"):
-                del env[name]
-            env.update(WEIR_BACKEND="null", WEIR_COMM_TRANSPORT="mpi", OMPI_ALLOW_RUN_AS_ROOT="1",
-                       OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_rmaps_base_oversubscribe="1",
-                       OMPI_MCA_mpi_yield_when_idle="1",
-                       PRTE_MCA_rmaps_default_mapping_policy=":oversubscribe")  # Open MPI 5
-        elif self.transport == "nccl":
-            env.update(WEIR_BACKEND="cuda", WEIR_TEST_CUDA_DEVICES=str(self.count), WEIR_COMM_RANK=str(rank),
-                       WEIR_CUDA_LIBRARY=os.path.abspath("tests/support/libcuda/libcuda.so.1"),
-                       WEIR_CUDA_NCCL=os.path.abspath("tests/support/libnccl/libnccl.so.2"))
-        elif self.transport == "cuda":
-            env.update(WEIR_BACKEND="cuda", WEIR_COMM_RANK=str(rank), LOCAL_RANK=str(rank))
-        else:
-            env.update(WEIR_BACKEND="null", WEIR_COMM_RANK=str(rank))
-        return env
 
-    def lines(self):
+def run(options, folder, way, transport):
+    """Returns when the ranks ended."""
+    # Sessions of their own, so that a rank that has stopped ends with the others.
+    processes = [subprocess.Popen(words, env=env, start_new_session=True, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                 for words, env in starts(options, folder, way, transport)]
+    end = time.monotonic() + options.timeout + 60
+    while time.monotonic() < end and any(process.poll() is None for process in processes):
+        if way == "stop" and len(told(folder)[1]) == options.ranks - 1:
+            break
+        time.sleep(0.001)
+    ended = time.monotonic_ns()
+    for process in processes:
         try:
-            with open(self.log, encoding="utf-8") as file:
-                return [line.rstrip("\n").split(" ", 3) for line in file]
-        except FileNotFoundError:
-            return []
-
-    def causes(self):
-        """{rank: (time, sentence)} of the others."""
-        return {int(line[1]): (int(line[2]), line[3]) for line in self.lines()
-                if line[0] == "cause" and line[1] != "1"}
-
-    def start(self):
-        # Sessions of their own, so that a rank that has stopped ends with the others.
-        processes = [subprocess.Popen(words, env=self.variables(rank), start_new_session=True,
-                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                      stderr=subprocess.DEVNULL)
-                     for rank, words in enumerate(self.command())]
-        end = time.monotonic() + self.timeout + 60
-        while time.monotonic() < end and any(process.poll() is None for process in processes):
-            if self.way == "stop" and len(self.causes()) == self.count - 1:
-                break
-            time.sleep(0.001)
-        self.ended = time.monotonic_ns()
-        for process in processes:
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-            process.wait()
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+    return ended
 
 
 def measure(options, way, transport, late, words):
@@ -132,33 +114,26 @@ def measure(options, way, transport, late, words):
 
 def measure_once(options, way, transport, late, words):
     with tempfile.TemporaryDirectory() as folder:
-        run = Run(options, folder, way, transport)
-        run.start()
-        begun = [int(line[1]) for line in run.lines() if line[0] == "at"]
-        causes = run.causes()
+        ended = run(options, folder, way, transport)
+        lines, causes = told(folder)
+        begun = [int(line[1]) for line in lines if line[0] == "at"]
         if not begun:
-            return None, f"{NOT_BEGUN}: {run.lines()}"
-        if transport in ("openmpi", "mpich") and way in DEATHS:
-            return (run.ended - begun[0]) / 1e6, None
-        if len(causes) != run.count - 1:
-            return None, f"told on {len(causes)} of {run.count - 1} ranks: {run.lines()}"
+            return None, f"{NOT_BEGUN}: {lines}"
+        if transport in OF_MPI and way in DEATHS:
+            return (ended - begun[0]) / 1e6, None
+        if len(causes) != options.ranks - 1:
+            return None, f"told on {len(causes)} of {options.ranks - 1} ranks: {lines}"
         either = words if isinstance(words, tuple) else (words,)
         for _, text in causes.values():
             if not any(each in text for each in either) or "'grads'" not in text:
                 return None, f"the sentence lacks \"{either[0]}\": {text}"
-        last = max(told for told, _ in causes.values())
+        last = max(time_ns for time_ns, _ in causes.values())
         return (last - begun[0]) / 1e6 - (options.timeout * 1e3 if late else 0), None
-
-
-def can(way, transport):
-    if transport in ("openmpi", "mpich"):
-        return way not in NOT_OF_MPI and shutil.which("mpirun." + transport)
-    return True
 
 
 def cell(options, row, transport, faults):
     way, _, late, words = row
-    if not can(way, transport):
+    if transport in OF_MPI and (way in NOT_OF_MPI or not shutil.which("mpirun." + transport)):
         return "-"
     times = []
     for _ in range(options.repetitions):
@@ -184,7 +159,7 @@ def main():
     parser.add_argument("--timeout", type=int, default=2, help="of the communicators, in seconds")
     parser.add_argument("--ways", help="of: soon, late (all that are told at the timeout), "
                         + ", ".join(row[0] for row in WAYS))
-    parser.add_argument("--transports", default=DEFAULT,
+    parser.add_argument("--transports", default="local,openmpi,mpich,nccl",
                         help="which, of: " + ", ".join(TRANSPORTS) + "; cuda takes a GPU for each rank")
     parser.add_argument("--ranks", type=int, default=3)
     parser.add_argument("--seconds", type=int, default=0, help="when to end; what is left has no time")
@@ -200,8 +175,8 @@ def main():
     print("\n| rank 1 | " + " | ".join(TRANSPORTS[name] for name in transports) + " |")
     print("| --- |" + " --- |" * len(transports))
     for row in rows:
-        told = ", after the timeout" if row[2] else ""
-        print(f"| {row[1]}{told} | " + " | ".join(cells[row[0], name] for name in transports) + " |")
+        late = ", after the timeout" if row[2] else ""
+        print(f"| {row[1]}{late} | " + " | ".join(cells[row[0], name] for name in transports) + " |")
     for fault in faults:
         print("FAILED " + fault)
     return 1 if faults else 0

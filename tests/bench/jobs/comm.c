@@ -1,12 +1,10 @@
 // The job `comm`: weir bench comm beside NCCL's own calls on CUDA, on the same memory, and MPI's own where the
 // transport is mpi. NCCL has a communicator and a stream of its own.
 #define _GNU_SOURCE // RTLD_NOLOAD
-#include "cli/bench/comm.h"
-
 #include <dlfcn.h>
 #include <string.h>
 
-#include "tests/bench/jobs/nccl.h"
+#include "tests/bench/jobs/drivers.h"
 
 // NCCL.
 
@@ -19,9 +17,8 @@ static struct comm_raw {
 static bool open_nccl(struct comm_bench *b)
 {
     struct weir_native_buffer src, dst;
-    char message[512] = "";
-    if (!raw_nccl_open(&raw.api, &b->all, raw.file, message, sizeof message)) {
-        bench_note("no raw NCCL beside it: %.250s", message);
+    if (!raw_nccl_open(&raw.api, &b->all, raw.file)) {
+        bench_note("no raw NCCL beside it: %.250s", raw.api.message);
         return false;
     }
     cli_fine(weir_buffer_get_native(b->all.ranks[0].src, &src));

@@ -9,7 +9,7 @@
 #include "kernels/train/train_f32.h"
 #include "patterns/buckets.h"
 #include "pipelines/train/product.h"
-#include "tests/bench/jobs/nccl.h"
+#include "tests/bench/jobs/drivers.h"
 
 #define CAP_MOST (UINT64_C(1) << 40)
 
@@ -45,9 +45,7 @@ enum {
 struct row {
     size_t batch;
     enum way way;
-    size_t buckets;
-    uint32_t count; // of the buckets
-    const char *cap;
+    size_t buckets; // the index of their cap
     struct bench_samples ms;
 };
 
@@ -68,10 +66,9 @@ struct ddp {
     struct train_product *forward; // of each layer, and after them:
     struct train_product *back;    // dX; unused of the first layer
     struct train_product *weight;  // dW, with the buckets of each index: [index * layers + layer]
-    bool bf16;
-    bool computes;       // products give numbers
-    size_t element_size; // of all matrices
-    size_t weight_count; // elements
+    bool computes;                 // products give numbers
+    size_t element_size;           // of all matrices
+    size_t weight_count;           // elements
     size_t batch_max;
     size_t batch;              // of the products as they are
     struct raw_nccl raw;       // without a communicator: there is none
@@ -119,13 +116,13 @@ static void choose(struct ddp *ddp)
     choose_list("buckets", &ddp->caps,
                 blas ? "auto,8M,16M,32M,48M,64M,96M,768M" : "auto,64K,256K,1M");
     choose_list("element", &ddp->element, blas ? "bf16" : "f32");
-    ddp->bf16 = ddp->engine.bf16 = ddp->element.values[0] == BENCH_WORD + 1;
-    ddp->element_size = ddp->bf16 ? 2 : 4;
+    ddp->engine.bf16 = ddp->element.values[0] == BENCH_WORD + 1;
+    ddp->element_size = ddp->engine.bf16 ? 2 : 4;
     ddp->weight_count = (size_t)(ddp->width * ddp->width);
     for (size_t i = 0; i < ddp->batches.count; i++)
         if (ddp->batch_max < ddp->batches.values[i])
             ddp->batch_max = (size_t)ddp->batches.values[i];
-    if (ddp->bf16 && !blas)
+    if (ddp->engine.bf16 && !blas)
         cli_fail(CLI_SETUP, "--element bf16 needs cuBLAS, and here is none; use f32");
 }
 
@@ -163,7 +160,7 @@ static void make_buckets(struct ddp *ddp)
             .struct_size = sizeof params,
             .label = "ddp",
             .comm = ddp->place->comm,
-            .element = ddp->bf16 ? WEIR_BF16 : WEIR_F32,
+            .element = ddp->engine.bf16 ? WEIR_BF16 : WEIR_F32,
             .parameters = parameters,
             .parameter_count = (uint32_t)ddp->layers,
             .parameter_size = size,
@@ -240,7 +237,7 @@ static void set_batch(struct ddp *ddp, size_t batch)
         const uint64_t bytes = train_product_divide(&ddp->forward[i]);
         parts.size = bytes > parts.size ? (size_t)bytes : parts.size;
         cli_fine(train_product_prepare(&ddp->engine, &ddp->forward[i]));
-        ddp->forward[i].native.narrow = ddp->bf16;
+        ddp->forward[i].native.narrow = ddp->engine.bf16;
     }
     weir_buffer_destroy(&ddp->engine.parts);
     if (parts.size > 0 && !ddp->engine.blas)
@@ -252,12 +249,11 @@ static void set_batch(struct ddp *ddp, size_t batch)
 
 static void open_raw(struct ddp *ddp)
 {
-    char message[256] = "";
     if (!ddp->engine.blas)
         return;
-    if (!raw_nccl_open(&ddp->raw, &ddp->all, ddp->nccl, message, sizeof message)) {
+    if (!raw_nccl_open(&ddp->raw, &ddp->all, ddp->nccl)) {
         ddp->raw.comm = NULL;
-        bench_note("no raw step beside it: %s", message);
+        bench_note("no raw step beside it: %.250s", ddp->raw.message);
         return;
     }
     ddp->raw.cuda.calls->open_queue(&ddp->raw.cuda, COMPUTES);
@@ -277,18 +273,10 @@ static void raw_mark(struct ddp *ddp, size_t buckets, size_t layer)
     cuda->calls->record(cuda, COMPUTES, 0);
     cuda->calls->wait(cuda, REDUCES, 0);
     RAW_NCCL(&ddp->raw, ncclAllReduce, address, address, bucket->size / ddp->element_size,
-             ddp->bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, ddp->raw.comm,
+             ddp->engine.bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, ddp->raw.comm,
              cuda->cu->queues[REDUCES]);
     if (layer > 0)
         cli_fine(weir_buckets_get_bucket(ddp->buckets[buckets], bucket->index + 1, &ddp->bucket));
-}
-
-// Waits for the end.
-static void raw_finish(struct side *cuda)
-{
-    cuda->calls->record(cuda, REDUCES, 0);
-    cuda->calls->wait(cuda, COMPUTES, 0);
-    cuda->calls->finish(cuda, COMPUTES);
 }
 
 // The step.
@@ -331,6 +319,7 @@ static void compute(struct ddp *ddp, enum way way, size_t buckets)
 static void run_way(struct ddp *ddp, enum way way, size_t buckets)
 {
     const bool reduces = way != COMPUTE && way != RAW;
+    struct side *cuda = &ddp->raw.cuda;
     if (way == RAW)
         cli_fine(weir_buckets_get_bucket(ddp->buckets[buckets], 0, &ddp->bucket));
     if (reduces)
@@ -341,8 +330,11 @@ static void run_way(struct ddp *ddp, enum way way, size_t buckets)
         mark(ddp, way, buckets, i);
     if (reduces)
         cli_fine(weir_buckets_finish(ddp->buckets[buckets], ddp->place->queue));
-    if (way == RAW)
-        raw_finish(&ddp->raw.cuda);
+    if (way == RAW) {
+        cuda->calls->record(cuda, REDUCES, 0);
+        cuda->calls->wait(cuda, COMPUTES, 0);
+        cuda->calls->finish(cuda, COMPUTES);
+    }
     bench_ranks_sync(&ddp->all);
 }
 
@@ -389,7 +381,7 @@ static void average(struct ddp *ddp)
         const struct train_range *c = &ddp->weight[layer].c;
         cli_fine(weir_queue_all_reduce(ddp->place->queue, ddp->place->comm, c->buffer, c->offset,
                                        c->buffer, c->offset, ddp->weight_count,
-                                       ddp->bf16 ? WEIR_BF16 : WEIR_F32, WEIR_AVERAGE));
+                                       ddp->engine.bf16 ? WEIR_BF16 : WEIR_F32, WEIR_AVERAGE));
     }
     bench_ranks_sync(&ddp->all);
 }
@@ -398,7 +390,7 @@ static void check_way(struct ddp *ddp, enum way way, size_t buckets, const struc
 {
     static const uint16_t nothing = 0xffff; // no number
     static struct slices found;
-    const double part = ddp->bf16 ? 0x1p-7 : 0x1p-20;
+    const double part = ddp->engine.bf16 ? 0x1p-7 : 0x1p-20;
     weir_buffer *gradients = ddp->weight[buckets * ddp->layers].c.buffer;
     if (ddp->computes)
         cli_fine(weir_queue_fill(ddp->place->queue, gradients, 0, weir_buffer_size(gradients),
@@ -440,20 +432,10 @@ static void make_rows(struct ddp *ddp)
     ddp->row_count = ddp->batches.count * ddp->rows_of_batch;
     ddp->rows = cli_allocate(ddp->row_count, sizeof *ddp->rows);
     for (size_t i = 0; i < ddp->row_count; i++) {
-        const size_t k = i % ddp->rows_of_batch;
-        struct row *row = &ddp->rows[i];
-        struct weir_buckets_plan plan;
-        row->batch = (size_t)ddp->batches.values[i / ddp->rows_of_batch];
-        row->way = (enum way)(k < SERIAL ? k : SERIAL + (k - SERIAL) % ddp->ways);
-        row->cap = "";
-        if (row->way == COMPUTE)
-            continue;
-        row->buckets = k < SERIAL ? 0 : (k - SERIAL) / ddp->ways;
-        weir_buckets_get_plan(ddp->buckets[row->buckets], &plan);
-        row->count = plan.bucket_count;
-        row->cap =
-            cli_text("%s%.3g MiB", ddp->caps.values[row->buckets] == BENCH_WORD ? "auto: " : "",
-                     (double)plan.cap_bytes / (1 << 20));
+        const size_t k = i % ddp->rows_of_batch, of_cap = k < SERIAL ? 0 : k - SERIAL;
+        ddp->rows[i].batch = (size_t)ddp->batches.values[i / ddp->rows_of_batch];
+        ddp->rows[i].way = (enum way)(k < SERIAL ? k : SERIAL + of_cap % ddp->ways);
+        ddp->rows[i].buckets = of_cap / ddp->ways;
     }
 }
 
@@ -506,10 +488,17 @@ static void put_row(const struct ddp *ddp, struct bench_table *table, const stru
 {
     const struct bench_samples none = {0};
     const bool overlapped = row->way == OVERLAPPED;
+    struct weir_buckets_plan plan = {0};
+    const char *cap = "";
+    if (row->way != COMPUTE) {
+        weir_buckets_get_plan(ddp->buckets[row->buckets], &plan);
+        cap = cli_text("%s%.3g MiB", ddp->caps.values[row->buckets] == BENCH_WORD ? "auto: " : "",
+                       (double)plan.cap_bytes / (1 << 20));
+    }
     bench_number(table, "batch", "batch", (double)row->batch);
     bench_text(table, "way", "way", way_names[row->way]);
-    bench_text(table, "buckets", "buckets", row->cap);
-    bench_number(table, "count", "count", row->count);
+    bench_text(table, "buckets", "buckets", cap);
+    bench_number(table, "count", "count", plan.bucket_count);
     bench_value(table, "ms", "ms", 3, row->ms);
     bench_value(table, "of_best", "over best", 3,
                 overlapped && best ? bench_ratio(row->ms, best->ms) : none);
@@ -517,8 +506,7 @@ static void put_row(const struct ddp *ddp, struct bench_table *table, const stru
         bench_value(table, "of_raw", "over raw", 3,
                     overlapped ? bench_ratio(row->ms, (row + 1)->ms) : none);
     if (row->way >= SERIAL)
-        bench_plot_bar(cli_text("%s, batch %zu", way_names[row->way], row->batch), row->cap,
-                       row->ms);
+        bench_plot_bar(cli_text("%s, batch %zu", way_names[row->way], row->batch), cap, row->ms);
 }
 
 static void report(const struct ddp *ddp)
@@ -535,7 +523,8 @@ static void report(const struct ddp *ddp)
 static void describe(const struct ddp *ddp)
 {
     struct weir_buckets_plan plan = {0};
-    bench_note("%u ranks; %s, products by %s", (unsigned)ddp->all.count, ddp->bf16 ? "bf16" : "f32",
+    bench_note("%u ranks; %s, products by %s", (unsigned)ddp->all.count,
+               ddp->engine.bf16 ? "bf16" : "f32",
                ddp->engine.blas ? "cuBLAS" : "the library's kernels");
     for (size_t i = 0; i < ddp->caps.count; i++) {
         weir_buckets_get_plan(ddp->buckets[i], &plan);

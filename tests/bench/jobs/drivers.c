@@ -76,9 +76,9 @@ static void cu_open_queue(struct side *side, unsigned queue)
     CU(cuStreamCreateWithPriority, &side->cu->queues[queue], CU_STREAM_NON_BLOCKING, 0);
 }
 
-static void cu_memory(struct side *side, unsigned memory, size_t size)
+static void cu_memory(struct side *side, size_t size)
 {
-    CU(cuMemAlloc, &side->cu->memories[memory], size);
+    CU(cuMemAlloc, &side->cu->memory, size);
 }
 
 static void cu_pinned(struct side *side, unsigned pinned, size_t size)
@@ -87,11 +87,10 @@ static void cu_pinned(struct side *side, unsigned pinned, size_t size)
     side->pinned_last = pinned;
 }
 
-static void cu_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
-                    size_t size)
+static void cu_copy(struct side *side, unsigned queue, bool up, size_t at, size_t size)
 {
     char *host = (char *)side->pinned[up ? 0 : side->pinned_last] + at;
-    const CUdeviceptr device = side->cu->memories[memory] + at;
+    const CUdeviceptr device = side->cu->memory + at;
     if (up)
         CU(cuMemcpyHtoDAsync, device, host, size, side->cu->queues[queue]);
     else
@@ -100,7 +99,7 @@ static void cu_copy(struct side *side, unsigned queue, bool up, unsigned memory,
 
 static void cu_launch(struct side *side, unsigned queue, const struct side_launch *launch)
 {
-    CUdeviceptr values = side->cu->memories[0] + launch->at;
+    CUdeviceptr values = side->cu->memory + launch->at;
     uint32_t a = launch->a;
     uint64_t b = launch->b; // whose lower half comes first
     void *arguments[] = {&values, &a, &b};
@@ -141,13 +140,13 @@ static void cu_finish(struct side *side, unsigned queue)
 
 static void cu_upload(struct side *side, const void *from, size_t size)
 {
-    CU(cuMemcpyHtoD, side->cu->memories[0], from, size);
+    CU(cuMemcpyHtoD, side->cu->memory, from, size);
 }
 
 static void cu_download(struct side *side, void *to, size_t size)
 {
     cu_finish(side, 0);
-    CU(cuMemcpyDtoH, to, side->cu->memories[0], size);
+    CU(cuMemcpyDtoH, to, side->cu->memory, size);
 }
 
 // All queues are captured from queue 0, to which they return.
@@ -275,11 +274,10 @@ static void cl_open_queue(struct side *side, unsigned queue)
     CL_NEW(side->cl->queues[queue], clCreateCommandQueue, side->cl->context, side->cl->device, 0);
 }
 
-static void cl_memory(struct side *side, unsigned memory, size_t size)
+static void cl_memory(struct side *side, size_t size)
 {
     cl_int code;
-    CL_NEW(side->cl->memories[memory], clCreateBuffer, side->cl->context, CL_MEM_READ_WRITE, size,
-           NULL);
+    CL_NEW(side->cl->memory, clCreateBuffer, side->cl->context, CL_MEM_READ_WRITE, size, NULL);
 }
 
 static void cl_pinned(struct side *side, unsigned pinned, size_t size)
@@ -301,16 +299,15 @@ static void cl_flush(struct side *side, unsigned queue)
     CL(clFlush, side->cl->queues[queue]);
 }
 
-static void cl_copy(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
-                    size_t size)
+static void cl_copy(struct side *side, unsigned queue, bool up, size_t at, size_t size)
 {
     char *host = (char *)side->pinned[up ? 0 : side->pinned_last] + at;
     if (up)
-        CL(clEnqueueWriteBuffer, side->cl->queues[queue], side->cl->memories[memory], CL_FALSE, at,
-           size, host, 0, NULL, NULL);
+        CL(clEnqueueWriteBuffer, side->cl->queues[queue], side->cl->memory, CL_FALSE, at, size,
+           host, 0, NULL, NULL);
     else
-        CL(clEnqueueReadBuffer, side->cl->queues[queue], side->cl->memories[memory], CL_FALSE, at,
-           size, host, 0, NULL, NULL);
+        CL(clEnqueueReadBuffer, side->cl->queues[queue], side->cl->memory, CL_FALSE, at, size, host,
+           0, NULL, NULL);
 }
 
 // The kernel takes the whole buffer and starts at a global offset: no sub-buffers, which some drivers order
@@ -322,7 +319,7 @@ static void cl_launch(struct side *side, unsigned queue, const struct side_launc
     const size_t count = launch->blocks * block;
     const uint64_t b = launch->b + first; // whose lower half comes first
     if (!launch->as_before) {
-        CL(clSetKernelArg, kernel, 0, sizeof(cl_mem), &side->cl->memories[0]);
+        CL(clSetKernelArg, kernel, 0, sizeof(cl_mem), &side->cl->memory);
         CL(clSetKernelArg, kernel, 1, sizeof launch->a, &launch->a);
         CL(clSetKernelArg, kernel, 2, launch->wide ? sizeof b : sizeof(uint32_t), &b);
     }
@@ -348,14 +345,14 @@ static void cl_finish(struct side *side, unsigned queue)
 
 static void cl_upload(struct side *side, const void *from, size_t size)
 {
-    CL(clEnqueueWriteBuffer, side->cl->queues[0], side->cl->memories[0], CL_TRUE, 0, size, from, 0,
-       NULL, NULL);
+    CL(clEnqueueWriteBuffer, side->cl->queues[0], side->cl->memory, CL_TRUE, 0, size, from, 0, NULL,
+       NULL);
 }
 
 static void cl_download(struct side *side, void *to, size_t size)
 {
-    CL(clEnqueueReadBuffer, side->cl->queues[0], side->cl->memories[0], CL_TRUE, 0, size, to, 0,
-       NULL, NULL);
+    CL(clEnqueueReadBuffer, side->cl->queues[0], side->cl->memory, CL_TRUE, 0, size, to, 0, NULL,
+       NULL);
 }
 
 const struct side_calls side_opencl_calls = {

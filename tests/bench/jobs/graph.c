@@ -201,7 +201,7 @@ static bool open_side(struct side *side, const struct side_calls *calls)
         return false;
     side_queues(side, QUEUES);
     side->calls->kernel(side, 0, "increment");
-    side->calls->memory(side, 0, QUEUES * BYTES);
+    side->calls->memory(side, QUEUES * BYTES);
     return true;
 }
 

@@ -1,5 +1,5 @@
 // See the header. The library stays open until the process ends.
-#include "tests/bench/jobs/nccl.h"
+#include "tests/bench/jobs/drivers.h"
 
 #include <stdio.h>
 #include <weir/kit/symbols.h>
@@ -10,27 +10,28 @@ static const struct weir_kit_symbol nccl_table[] = {
 #undef SYMBOL
 };
 
-static bool works(struct raw_nccl *raw, ncclResult_t code, const char *call, char *message,
-                  size_t size)
+static bool works(struct raw_nccl *raw, ncclResult_t code, const char *call)
 {
     if (code != ncclSuccess)
-        snprintf(message, size, "%s fails: %s", call, raw->nccl.ncclGetErrorString(code));
+        snprintf(raw->message, sizeof raw->message, "%s fails: %s", call,
+                 raw->nccl.ncclGetErrorString(code));
     return code == ncclSuccess;
 }
 
-static bool load(struct raw_nccl *raw, const char *file, char *message, size_t size)
+static bool load(struct raw_nccl *raw, const char *file)
 {
     const char *name = file ? file : "libnccl.so.2";
+    const size_t size = sizeof raw->message;
     int version = 0;
-    void *library = weir_kit_library_open(&name, 1, message, size);
+    void *library = weir_kit_library_open(&name, 1, raw->message, size);
     if (!library ||
-        !weir_kit_symbols_load(library, name, nccl_table, BENCH_COUNT(nccl_table), raw, message,
-                               size) ||
-        !works(raw, raw->nccl.ncclGetVersion(&version), "ncclGetVersion", message, size))
+        !weir_kit_symbols_load(library, name, nccl_table, BENCH_COUNT(nccl_table), raw,
+                               raw->message, size) ||
+        !works(raw, raw->nccl.ncclGetVersion(&version), "ncclGetVersion"))
         return false;
     snprintf(raw->name, sizeof raw->name, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
              version % 100);
-    snprintf(message, size, "%s is older than 2.18", raw->name);
+    snprintf(raw->message, size, "%s is older than 2.18", raw->name);
     return version >= NCCL_OLDEST;
 }
 
@@ -47,11 +48,11 @@ static void share(const struct bench_rank *rank, ncclUniqueId *id)
 }
 
 // Whether all ranks say so, since a communicator waits for all.
-static bool agree(const struct bench_ranks *all, bool fine, char *message, size_t size)
+static bool agree(struct raw_nccl *raw, const struct bench_ranks *all, bool fine)
 {
     const bool lacks = bench_ranks_slowest(all, fine ? 0 : 1) != 0;
     if (fine && lacks)
-        snprintf(message, size, "another rank lacks it");
+        snprintf(raw->message, sizeof raw->message, "another rank lacks it");
     return !lacks;
 }
 
@@ -63,25 +64,25 @@ static void close_nccl(void *object)
         raw->nccl.ncclCommAbort(raw->comm);
 }
 
-bool raw_nccl_open(struct raw_nccl *raw, const struct bench_ranks *all, const char *file,
-                   char *message, size_t size)
+bool raw_nccl_open(struct raw_nccl *raw, const struct bench_ranks *all, const char *file)
 {
-    raw->cuda.calls = &side_cuda_calls;
-    raw->cuda.weir.device = all->ranks[0].device;
-    snprintf(message, size, "it is for one rank a process, as under weir launch or --ranks 1");
+    struct side *cuda = &raw->cuda;
+    cuda->calls = &side_cuda_calls;
+    cuda->weir.device = all->ranks[0].device;
+    snprintf(raw->message, sizeof raw->message,
+             "it is for one rank a process, as under weir launch or --ranks 1");
     const bool fine =
-        all->local_count == 1 && raw->cuda.calls->open(&raw->cuda, NULL, message, size) &&
-        load(raw, file, message, size) &&
-        (all->first > 0 ||
-         works(raw, raw->nccl.ncclGetUniqueId(&raw->id), "ncclGetUniqueId", message, size));
-    if (!agree(all, fine, message, size))
+        all->local_count == 1 && cuda->calls->open(cuda, NULL, raw->message, sizeof raw->message) &&
+        load(raw, file) &&
+        (all->first > 0 || works(raw, raw->nccl.ncclGetUniqueId(&raw->id), "ncclGetUniqueId"));
+    if (!agree(raw, all, fine))
         return false;
-    side_queues(&raw->cuda, 1);
+    side_queues(cuda, 1);
     cli_own(close_nccl, raw);
     share(&all->ranks[0], &raw->id);
     const ncclResult_t code =
         raw->nccl.ncclCommInitRank(&raw->comm, (int)all->count, raw->id, (int)all->first);
-    return agree(all, works(raw, code, "ncclCommInitRank", message, size), message, size);
+    return agree(raw, all, works(raw, code, "ncclCommInitRank"));
 }
 
 void raw_nccl_check(struct raw_nccl *raw, ncclResult_t code, const char *call)

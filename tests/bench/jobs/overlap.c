@@ -4,7 +4,6 @@
 // device's channels with those of another.
 #include <string.h>
 
-#include "cli/bench/overlap.h"
 #include "kernels/bench/bench.h"
 #include "tests/bench/jobs/drivers.h"
 
@@ -18,8 +17,7 @@ enum {
 enum order {
     DEPTH_FIRST,   // H_0 K_0 D_0  H_1 K_1 D_1  ...
     BREADTH_FIRST, // H_0 H_1 ...  K_0 K_1 ...  D_0 D_1 ...
-    INTERLEAVED,   // H_0  K_0 H_1 D_0  K_1 H_2 D_1  ...
-    COPIES
+    INTERLEAVED    // H_0  K_0 H_1 D_0  K_1 H_2 D_1  ...
 };
 
 enum stage {
@@ -39,9 +37,6 @@ struct way {
 
 // The textbook's have as many chunks as queues.
 static const struct way ways[] = {
-    {"up", COPIES, 2, 0, false, false},
-    {"down", COPIES, 2, 0, false, false},
-    {"both_ways", COPIES, 2, 0, false, false},
     {"one_queue", DEPTH_FIRST, 1, 1, false, false},
     {"depth_first_2", DEPTH_FIRST, 2, 2, false, false},
     {"breadth_first_2", BREADTH_FIRST, 2, 2, false, false},
@@ -123,7 +118,7 @@ static void submit(enum stage stage, unsigned piece)
     if (stage == MULTIPLY)
         calls->launch(side, queue, &multiply);
     else
-        calls->copy(side, queue, stage == UP, 0, at, size);
+        calls->copy(side, queue, stage == UP, at, size);
     calls->flush(side, queue);
     if (!by_engine || stage == DOWN)
         return;
@@ -151,23 +146,10 @@ static void submit_all(void)
     }
 }
 
-// The bare copies: up in queue 0, down in queue 1, of what no kernel writes.
-static void submit_copies(void)
-{
-    for (unsigned queue = 0; queue < 2; queue++) {
-        if (raw.way == &ways[!queue])
-            continue;
-        raw.side.calls->copy(&raw.side, queue, queue == 0, queue, 0, raw.size);
-        raw.side.calls->flush(&raw.side, queue);
-    }
-}
-
 static void run_once(void)
 {
     struct side *side = &raw.side;
-    if (raw.way->order == COPIES)
-        submit_copies();
-    else if (raw.graph)
+    if (raw.graph)
         side->calls->launch_graph(side, raw.graph);
     else
         submit_all();
@@ -203,8 +185,7 @@ static double run_way(size_t index, bool checks)
     struct side *side = &raw.side;
     raw.way = &ways[index];
     raw.rounds = 1 + (checks ? index % 14 : 0);
-    if (raw.way->pieces)
-        cut(raw.way);
+    cut(raw.way);
     side_queues(side, raw.way->queues);
     const double ms = run_times(checks ? 1 : 2);
     for (unsigned i = raw.way->queues; i-- > 0;)
@@ -230,10 +211,9 @@ static size_t open_raw(size_t size)
                    &bench_kernels))
         return 0;
     side->calls->kernel(side, 0, "advance");
-    for (unsigned i = 0; i < 2; i++) {
-        side->calls->memory(side, i, size);
+    side->calls->memory(side, size);
+    for (unsigned i = 0; i < 2; i++)
         side->calls->pinned(side, i, size);
-    }
     bench_work_numbers(side->pinned[0], size, OVERLAP_SEED);
     return side->calls->begin_graph ? WAYS : WAYS - GRAPHS;
 }

@@ -42,12 +42,11 @@ static void copy(struct pageable *p, enum way way, bool up, size_t size)
     else if (way == WEIR)
         cli_fine(weir_download(p->queue, p->dst, p->memory, 0, size));
     else if (way == DRIVER && up)
-        SIDE_CU(cu, cuMemcpyHtoD, cu->memories[0], p->src, size);
+        SIDE_CU(cu, cuMemcpyHtoD, cu->memory, p->src, size);
     else if (way == DRIVER)
-        SIDE_CU(cu, cuMemcpyDtoH, p->dst, cu->memories[0], size);
+        SIDE_CU(cu, cuMemcpyDtoH, p->dst, cu->memory, size);
     for (size_t at = 0; way == PINNED && at < size; at += PINNED_BYTES)
-        p->raw.calls->copy(&p->raw, 0, up, 0, 0,
-                           size - at < PINNED_BYTES ? size - at : PINNED_BYTES);
+        p->raw.calls->copy(&p->raw, 0, up, 0, size - at < PINNED_BYTES ? size - at : PINNED_BYTES);
     if (way == PINNED)
         p->raw.calls->finish(&p->raw, 0);
 }
@@ -67,7 +66,7 @@ static void open_all(struct pageable *p)
         return;
     p->ways = WAYS;
     side_queues(&p->raw, 1);
-    p->raw.calls->memory(&p->raw, 0, (size_t)p->most);
+    p->raw.calls->memory(&p->raw, (size_t)p->most);
     p->raw.calls->pinned(&p->raw, 0, PINNED_BYTES);
 }
 

@@ -38,9 +38,9 @@ struct pool_bench {
     uint64_t pairs;
     weir_queue *queue;
     weir_pool *pool;
-    weir_buffer *host;
-    int sources;        // the driver's on CUDA alone
-    struct side driver; // its queue 0
+    weir_buffer *checked; // two halves
+    int sources;          // the driver's on CUDA alone
+    struct side driver;   // its queue 0
     CUmemoryPool driver_pool;
     struct row rows[BENCH_LIST_MAX * BENCH_COUNT(ways)];
     size_t row_count;
@@ -113,20 +113,19 @@ static void measure_row(struct pool_bench *b, struct row *row)
 static void check(struct pool_bench *b, size_t size)
 {
     static const unsigned char values[2] = {0x5a, 0xa5};
+    unsigned char seen[2 * 4096] = {0};
     const size_t bytes = size < 4096 ? size : 4096;
     bool right = true;
     for (size_t i = 0; i < 2; i++) {
         weir_buffer *buffer;
         cli_fine(weir_pool_allocate(b->pool, b->queue, size, &buffer));
         cli_fine(weir_queue_fill(b->queue, buffer, 0, size, &values[i], 1));
-        cli_fine(weir_queue_copy(b->queue, b->host, i * 4096, buffer, size - bytes, bytes));
+        cli_fine(weir_queue_copy(b->queue, b->checked, i * 4096, buffer, size - bytes, bytes));
         cli_fine(weir_pool_free(b->queue, &buffer));
     }
-    bench_sync(b->queue);
-    const unsigned char *seen = bench_begin(b->host, WEIR_ACCESS_READ);
+    cli_fine(weir_download(b->queue, seen, b->checked, 0, sizeof seen));
     for (size_t i = 0; i < bytes; i++)
         right = right && seen[i] == values[0] && seen[4096 + i] == values[1];
-    bench_end(b->host, WEIR_ACCESS_READ);
     bench.checked += 2;
     if (!right)
         cli_fail(CLI_FAILED,
@@ -196,7 +195,7 @@ static void run(void *user)
     struct pool_bench *b = user;
     make_rows(b);
     bench_queue(bench.device, "bench", 0, &b->queue);
-    bench_buffer(bench.device, "host", 8192, WEIR_PLACE_HOST, &b->host);
+    bench_buffer(bench.device, "checked", 8192, WEIR_PLACE_DEVICE, &b->checked);
     cli_fine(weir_pool_create(bench.device, WEIR_PARAMS(weir_pool, .label = "bench"), &b->pool));
     cli_own(destroy_pool, &b->pool);
     open_driver(b);

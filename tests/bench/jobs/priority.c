@@ -24,14 +24,9 @@ enum condition {
     CONDITIONS
 };
 
-static const struct {
-    const char *key;
-    const char *about;
-} conditions[CONDITIONS] = {
-    [IDLE] = {"idle", "on an idle device"},
-    [SAME] = {"same", "beside busy work, both of normal priority"},
-    [HIGH] = {"high", "the highest priority, beside busy work of the lowest"},
-};
+// Small work on an idle device; beside busy work, both of normal priority; and of the highest priority beside busy
+// work of the lowest.
+static const char *const conditions[CONDITIONS] = {"idle", "same", "high"};
 
 struct priority {
     uint64_t samples; // in a turn
@@ -170,17 +165,18 @@ static void make_objects(struct priority *p)
 static void report(struct priority *p)
 {
     struct bench_table *table =
-        bench_table("latency", "from submission to end; the last column: of how many samples the "
-                               "busy queue was busy to the end");
+        bench_table("latency",
+                    "small work, from submission to end: beside none, of the same priority, "
+                    "the lowest beside the highest; in the last column, of how many "
+                    "samples the busy queue was busy to the end");
     bench_plot("Latency of a small kernel", "", "microseconds");
     for (int i = 0; i < CONDITIONS && p->small[i]; i++) {
-        bench_text(table, "condition", "", conditions[i].key);
-        bench_text(table, "about", "small work", conditions[i].about);
+        bench_text(table, "condition", "busy work beside it", conditions[i]);
         bench_value(table, "median_us", "median us", 1, p->median_us[i]);
         bench_value(table, "p99_us", "99 % us", 1, p->late_us[i]);
         bench_value(table, "beside_percent", "% beside", 0, p->beside[i]);
-        bench_plot_bar("median", conditions[i].key, p->median_us[i]);
-        bench_plot_bar("99th percentile", conditions[i].key, p->late_us[i]);
+        bench_plot_bar("median", conditions[i], p->median_us[i]);
+        bench_plot_bar("99th percentile", conditions[i], p->late_us[i]);
     }
 }
 

@@ -46,7 +46,7 @@ static void compute(struct side *side, bool raw)
         cli_fail(CLI_SETUP, "%s", message);
     calls->kernel(side, 0, "increment");
     calls->open_queue(side, 0);
-    calls->memory(side, 0, sizeof numbers);
+    calls->memory(side, sizeof numbers);
     calls->upload(side, numbers, sizeof numbers);
     calls->launch(side, 0, &launch);
     calls->download(side, results, sizeof results);

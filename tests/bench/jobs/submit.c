@@ -4,28 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/submit.h"
 #include "tests/bench/jobs/drivers.h"
 
 #define LONG_NS 25000
 
 static const struct submit_kind cuda_kinds[] = {
-    {"sequence", "copy, launch, record, wait", 0, SUBMIT_SEQUENCE, false},
-    {"sequence_no_context", "the same, no context current for Weir", 0, SUBMIT_SEQUENCE, true},
-    {"copy", "copy of 4 KiB up", 0, SUBMIT_COPY, false},
-    {"launch", "launch with 3 arguments", 0, SUBMIT_LAUNCH, false},
-    {"record", "record", 0, SUBMIT_RECORD, false},
-    {"wait", "wait for another queue", SUBMIT_RECORD, SUBMIT_WAIT, false},
+    {"sequence", "copy, launch, record, wait", 0, SUBMIT_SEQUENCE},
+    {"sequence_no_context", "the same, no context current for Weir", 0,
+     SUBMIT_SEQUENCE | SUBMIT_NO_CONTEXT},
+    {"copy", "copy of 4 KiB up", 0, SUBMIT_COPY},
+    {"launch", "launch with 3 arguments", 0, SUBMIT_LAUNCH},
+    {"record", "record", 0, SUBMIT_RECORD},
+    {"wait", "wait for another queue", SUBMIT_RECORD, SUBMIT_WAIT},
     {"round_trip", "launch, record, and the host waits", 0,
-     SUBMIT_LAUNCH | SUBMIT_RECORD | SUBMIT_SYNC, false},
+     SUBMIT_LAUNCH | SUBMIT_RECORD | SUBMIT_SYNC},
 };
 static const struct submit_kind long_kinds[] = {
-    {"long", "operations of 25 us and more, end to end", 0, SUBMIT_SPIN, false}};
-static const struct submit_kind empty_kinds[] = {{"empty", "empty launches", 0, SUBMIT_EMPTY,
-                                                  false},
-                                                 {"empty_set_once",
-                                                  "empty launches, the peer's arguments set once",
-                                                  0, SUBMIT_EMPTY | SUBMIT_SET_ONCE, false}};
+    {"long", "operations of 25 us and more, end to end", 0, SUBMIT_SPIN},
+};
+static const struct submit_kind empty_kinds[] = {
+    {"empty", "empty launches", 0, SUBMIT_EMPTY},
+    {"empty_set_once", "empty launches, the peer's arguments set once", 0,
+     SUBMIT_EMPTY | SUBMIT_SET_ONCE},
+};
 
 // What is measured on one device, beside which side. PoCL's serial device, its second one here, runs an empty launch
 // within its submit.

@@ -81,7 +81,7 @@ programs = [program("good", good), program("noise", head + "input(); print('what
             program("short", head + "input()"),
             program("failed", "print('{\"peer\": 1, \"failed\": \"wrong\"}', flush=True)"),
             s.Program("absent", ["/nonexistent"], dict(os.environ), ".", sys.argv[2])]
-s.run_group(programs, 3, s.time.monotonic() + 60, True)
+s.run_group(programs, 3, s.time.monotonic() + 60)
 reasons = {p.name: p.reason for p in programs}
 assert reasons["good"] is None and programs[0].samples("x") == [1.5] * 3, reasons
 assert "no JSON" in reasons["noise"] and reasons["short"] == "ended early", reasons

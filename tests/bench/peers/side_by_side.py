@@ -130,16 +130,15 @@ class Program:
         self.log.close()
 
 
-def run_group(programs, rounds, until, quiet):
+def run_group(programs, rounds, until):
     def left(most):
         return max(1.0, min(most, until - time.monotonic()))
 
     for program in programs:
         program.start(left(180.0))
-        if not quiet:
-            sys.stderr.write("%4.0f s left  %-28s %s\n" % (
-                until - time.monotonic(), program.name, program.reason or "checked %d results on %s" % (
-                    program.head.get("checked", 0), program.head.get("device", "?"))))
+        sys.stderr.write("%4.0f s left  %-28s %s\n" % (
+            until - time.monotonic(), program.name, program.reason or "checked %d results on %s" % (
+                program.head.get("checked", 0), program.head.get("device", "?"))))
     for number in range(rounds):
         if until - time.monotonic() < 5:
             for program in programs:
@@ -156,6 +155,8 @@ def run_group(programs, rounds, until, quiet):
 # The frame of ARR-COC.
 
 SIDE = 1024
+FRAMES_OF_GPU = 500
+THREADS = 2  # of PoCL, and of PyTorch on the CPU
 PEERS = "tests/bench/peers"  # this folder
 
 
@@ -205,7 +206,7 @@ class Setup:
         # The same processors for PoCL and for PyTorch.
         self.nvidia, self.pocl = (
             dict(os.environ, WEIR_BACKEND="opencl", WEIR_OPENCL_PLATFORM=platform,
-                 POCL_MAX_PTHREAD_COUNT=str(parsed.threads), POCL_CPU_MAX_CU_COUNT=str(parsed.threads))
+                 POCL_MAX_PTHREAD_COUNT=str(THREADS), POCL_CPU_MAX_CU_COUNT=str(THREADS))
             for platform in ("nvidia", "portable"))
 
     def job(self, name, at, environment, *options):
@@ -241,10 +242,10 @@ def chunk_group(setup):
 
 
 def frame_group(setup):
-    weir, dump = setup.frames("cuda", setup.cuda, setup.parsed.frames)
+    weir, dump = setup.frames("cuda", setup.cuda, FRAMES_OF_GPU)
     return [weir,
             setup.torch("torch_arr_coc", "cuda", "--device", "cuda", "--dump", dump, "--weights",
-                        setup.parsed.weights, "--frames", str(max(10, setup.parsed.frames // 10)))]
+                        setup.parsed.weights, "--frames", str(FRAMES_OF_GPU // 10))]
 
 
 def pageable_group(setup):
@@ -257,7 +258,7 @@ def pocl_group(setup):
     weir, dump = setup.frames("opencl-pocl", setup.pocl, setup.parsed.pocl_frames, graphs="off")
     return [weir, setup.job("overlap", "opencl-pocl", setup.pocl, "--size", str(setup.parsed.pocl_bytes)),
             setup.torch("torch_arr_coc", "cpu", "--device", "cpu", "--dump", dump, "--weights",
-                        setup.parsed.weights, "--threads", str(setup.parsed.threads), "--frames",
+                        setup.parsed.weights, "--threads", str(THREADS), "--frames",
                         str(max(1, setup.parsed.pocl_frames // 5)))]
 
 
@@ -267,15 +268,12 @@ GROUPS = {"chunks": chunk_group, "frames": frame_group, "pageable": pageable_gro
 # figures, which a pattern names, the one with the smallest median counts. "time" is the first over the second, "rate"
 # the second over the first: how many times as fast the first is.
 
-CHUNKS = ("overlap@cuda", "weir_auto")
-CHUNKS_NVIDIA = ("overlap@opencl-nvidia", "weir_auto")
-COPIES = ("overlap@cuda", "raw_both_ways")
-EQUAL = "raw_(one_queue|depth|breadth|interleaved|three_queues_[0-9]).*" # chunks
-RAW = ("overlap@cuda", EQUAL)
-GROWING = ("overlap@cuda", "raw_three_queues_growing")
-CAPTURED = ("overlap@cuda", "raw_graph_.*")
-FRAMES = ("weir_arr_coc@cuda", "frame_[38]_slots(_graphs)?")
-FRAMES_POCL = ("weir_arr_coc@opencl-pocl", "frame_[138]_slots")
+CUDA, NVIDIA, POCL = "overlap@cuda", "overlap@opencl-nvidia", "overlap@opencl-pocl"
+ARR_COC, TORCH, ON_POCL, ON_CPU = "weir_arr_coc@cuda", "torch_arr_coc@cuda", "weir_arr_coc@opencl-pocl", "torch_arr_coc@cpu"
+AUTO, COPIES = (CUDA, "weir_auto"), (CUDA, "weir_both_ways")
+EQUAL = "raw_(one_queue|depth|breadth|interleaved|three_queues_[0-9]).*"  # chunks
+GROWING, CAPTURED = (CUDA, "raw_three_queues_growing"), (CUDA, "raw_graph_.*")
+FRAMES, POCL_FRAMES = (ARR_COC, "frame_[38]_slots(_graphs)?"), (ON_POCL, "frame_[138]_slots")
 
 
 def pageable_rows():
@@ -293,47 +291,45 @@ def pageable_rows():
 
 
 ROWS = [
-    ("chunks", "chunks, auto: copies both ways", CHUNKS, COPIES, "time", "<=", 1.012),
-    ("chunks", "chunks, auto: the best raw CUDA program of equal chunks", CHUNKS, RAW, "time", "<=", 1.01),
-    ("chunks", "chunks, auto: raw CUDA, chunks that grow", CHUNKS, GROWING, "time"),
-    ("chunks", "chunks, auto: raw CUDA, equal chunks that are captured", CHUNKS, CAPTURED, "time"),
+    ("chunks", "chunks, auto: copies both ways", AUTO, COPIES, "time", "<=", 1.012),
+    ("chunks", "chunks, auto: the best raw CUDA program of equal chunks", AUTO, (CUDA, EQUAL), "time", "<=", 1.01),
+    ("chunks", "chunks, auto: raw CUDA, chunks that grow", AUTO, GROWING, "time"),
+    ("chunks", "chunks, auto: raw CUDA, equal chunks that are captured", AUTO, CAPTURED, "time"),
     ("chunks", "raw CUDA, chunks that grow: copies both ways", GROWING, COPIES, "time"),
     ("chunks", "raw CUDA, equal chunks that are captured: copies both ways", CAPTURED, COPIES, "time"),
-    ("chunks", "chunks, auto: the best PyTorch program", CHUNKS,
-     ("torch_chunks@cuda", "one_stream|streams_.*"), "time"),
-    ("chunks", "the best raw CUDA program of equal chunks: copies both ways", RAW, COPIES, "time"),
-    ("chunks", "NVIDIA's OpenCL: chunks, auto: copies both ways", CHUNKS_NVIDIA,
-     ("overlap@opencl-nvidia", "raw_both_ways"), "time", "<=", 1.10),
-    ("chunks", "NVIDIA's OpenCL: chunks, auto: CUDA's copies both ways", CHUNKS_NVIDIA, COPIES, "time", "<=", 1.10),
-    ("chunks", "NVIDIA's OpenCL: chunks, auto: the best raw program", CHUNKS_NVIDIA,
-     ("overlap@opencl-nvidia", EQUAL), "time"),
-    ("frames", "ARR-COC, frames/s: bare copies", FRAMES, ("weir_arr_coc@cuda", "frame_copies"), "rate", ">=", 0.90),
-    ("frames", "ARR-COC, frames/s: PyTorch, three streams", FRAMES, ("torch_arr_coc@cuda", "frame_eager"), "rate",
-     ">=", 20),
-    ("frames", "ARR-COC, frames/s: the same under torch.compile", FRAMES,
-     ("torch_arr_coc@cuda", "frame_compiled"), "rate", ">=", 15),
-    ("frames", "ARR-COC, frames/s: PyTorch, eight images in flight", FRAMES,
-     ("torch_arr_coc@cuda", "frame_eager_in_flight"), "rate"),
-    ("frames", "ARR-COC, frames/s: both, in flight and torch.compile", FRAMES,
-     ("torch_arr_coc@cuda", "frame_compiled_in_flight"), "rate"),
-    ("frames", "ARR-COC, frames/s: 3 slots beside 1",
-     ("weir_arr_coc@cuda", "frame_3_slots"), ("weir_arr_coc@cuda", "frame_1_slots"), "rate", ">=", 1.0),
-    ("frames", "ARR-COC, frames/s: 8 slots as graphs beside 8 slots",
-     ("weir_arr_coc@cuda", "frame_8_slots_graphs"), ("weir_arr_coc@cuda", "frame_8_slots"), "rate"),
-    ("pocl", "PoCL: chunks, auto: the best plain OpenCL program",
-     ("overlap@opencl-pocl", "weir_auto"), ("overlap@opencl-pocl", EQUAL), "time"),
-    ("pocl", "PoCL: chunks, one queue: plain OpenCL, the same",
-     ("overlap@opencl-pocl", "weir_one_queue"), ("overlap@opencl-pocl", "raw_one_queue"), "time"),
-    ("pocl", "PoCL: ARR-COC, frames/s: PyTorch on the CPU", FRAMES_POCL, ("torch_arr_coc@cpu", "frame_eager"), "rate"),
-    ("pocl", "PoCL: ARR-COC, frames/s: the same under torch.compile", FRAMES_POCL,
-     ("torch_arr_coc@cpu", "frame_compiled"), "rate", ">=", 4),
+    ("chunks", "chunks, auto: the best PyTorch program", AUTO, ("torch_chunks@cuda", "one_stream|streams_.*"), "time"),
+    ("chunks", "the best raw CUDA program of equal chunks: copies both ways", (CUDA, EQUAL), COPIES, "time"),
+    ("chunks", "NVIDIA's OpenCL: chunks, auto: copies both ways", (NVIDIA, "weir_auto"), (NVIDIA, "weir_both_ways"),
+     "time", "<=", 1.10),
+    ("chunks", "NVIDIA's OpenCL: chunks, auto: CUDA's copies both ways", (NVIDIA, "weir_auto"), COPIES,
+     "time", "<=", 1.10),
+    ("chunks", "NVIDIA's OpenCL: chunks, auto: the best raw program", (NVIDIA, "weir_auto"), (NVIDIA, EQUAL), "time"),
+    ("frames", "ARR-COC, frames/s: bare copies", FRAMES, (ARR_COC, "frame_copies"), "rate", ">=", 0.90),
+    ("frames", "ARR-COC, frames/s: PyTorch, three streams", FRAMES, (TORCH, "frame_eager"), "rate", ">=", 20),
+    ("frames", "ARR-COC, frames/s: the same under torch.compile", FRAMES, (TORCH, "frame_compiled"), "rate", ">=", 15),
+    ("frames", "ARR-COC, frames/s: PyTorch, eight images in flight", FRAMES, (TORCH, "frame_eager_in_flight"), "rate"),
+    ("frames", "ARR-COC, frames/s: both, in flight and torch.compile", FRAMES, (TORCH, "frame_compiled_in_flight"),
+     "rate"),
+    ("frames", "ARR-COC, frames/s: 3 slots beside 1", (ARR_COC, "frame_3_slots"), (ARR_COC, "frame_1_slots"),
+     "rate", ">=", 1.0),
+    ("frames", "ARR-COC, frames/s: 8 slots as graphs beside 8 slots", (ARR_COC, "frame_8_slots_graphs"),
+     (ARR_COC, "frame_8_slots"), "rate"),
+    ("pocl", "PoCL: chunks, auto: the best plain OpenCL program", (POCL, "weir_auto"), (POCL, EQUAL), "time"),
+    ("pocl", "PoCL: chunks, one queue: plain OpenCL, the same", (POCL, "weir_one_queue"), (POCL, "raw_one_queue"),
+     "time"),
+    ("pocl", "PoCL: ARR-COC, frames/s: PyTorch on the CPU", POCL_FRAMES, (ON_CPU, "frame_eager"), "rate"),
+    ("pocl", "PoCL: ARR-COC, frames/s: the same under torch.compile", POCL_FRAMES, (ON_CPU, "frame_compiled"),
+     "rate", ">=", 4),
 ] + pageable_rows()
 
 
-def judge(value, sign, target):
+def judge(ratio, sign, target):
+    """A target within the interval may be met in one run and missed in the next."""
     if sign is None:
         return ""
-    return "met" if (value <= target if sign == "<=" else value >= target) else "MISSED"
+    met = ratio["median"] <= target if sign == "<=" else ratio["median"] >= target
+    near = "low" in ratio and ratio["low"] <= target <= ratio["high"]
+    return ("met" if met else "MISSED") + (", not sure" if near else "")
 
 
 def row_of(programs, _, what, left_side, right_side, way, sign=None, target=None):
@@ -353,29 +349,20 @@ def row_of(programs, _, what, left_side, right_side, way, sign=None, target=None
     ratio = spread([x / y if way == "time" else y / x for x, y in pairs])
     return dict(row, weir_ms=median(a.samples(first)), weir_figure=first,
                 other_ms=median(b.samples(second)), other_figure=second, ratio=ratio,
-                rounds=len(pairs), verdict=judge(ratio["median"], sign, target))
+                rounds=len(pairs), verdict=judge(ratio, sign, target))
 
 
 # The table.
 
-def verdict_of(row):
-    """A target within the interval may be met in one run and missed in the next."""
-    ratio = row["ratio"]
-    near = row["sign"] and "low" in ratio and ratio["low"] <= row["target"] <= ratio["high"]
-    return row["verdict"] + (", not sure" if near else "")
-
-
 def text_of(row):
+    target = "%s %g" % (row["sign"], row["target"]) if row["sign"] else ""
     if "reason" in row:
-        target = "%s %g" % (row["sign"], row["target"]) if row["sign"] else ""
         reason = row["reason"].replace("not measured: ", "").split("; ")[0][:150]
         return [row["what"], "", "", "", "", "", target, "not measured: " + reason]
     ratio = row["ratio"]
-    times = ["%.4g" % row[k] if k in row else "" for k in ("weir_ms", "other_ms")]
-    return [row["what"], *times, "%.3f" % ratio["median"],
+    return [row["what"], "%.4g" % row["weir_ms"], "%.4g" % row["other_ms"], "%.3f" % ratio["median"],
             "%.3f .. %.3f" % (ratio["low"], ratio["high"]) if "low" in ratio else "",
-            "%.3f .. %.3f" % (ratio["min"], ratio["max"]),
-            "%s %g" % (row["sign"], row["target"]) if row["sign"] else "", verdict_of(row)]
+            "%.3f .. %.3f" % (ratio["min"], ratio["max"]), target, row["verdict"]]
 
 
 def table_of(rows):
@@ -416,12 +403,9 @@ def parse():
     parser.add_argument("--groups", default="chunks,frames,pageable,pocl",
                         help="which, of: %s" % ", ".join(GROUPS))
     parser.add_argument("--bytes", type=int, default=1 << 30, help="of chunks on a GPU (1 GiB)")
-    parser.add_argument("--frames", type=int, default=500, help="of ARR-COC on a GPU (500)")
     parser.add_argument("--pocl-bytes", type=int, default=64 << 20, help="on PoCL (64 MiB)")
     parser.add_argument("--pocl-frames", type=int, default=10, help="on PoCL (10)")
-    parser.add_argument("--threads", type=int, default=2, help="of PoCL and PyTorch's CPU (2)")
     parser.add_argument("--python", default=sys.executable, help="a Python that has PyTorch")
-    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parsed = parser.parse_args()
     parsed.root = root_of_files()
     parsed.weir = parsed.weir or os.path.join(parsed.root, "cli/weir")
@@ -450,7 +434,7 @@ def run_groups(parsed):
     programs = {}
     for name in parsed.groups.split(","):
         group = GROUPS[name](setup)
-        run_group(group, parsed.rounds, began + parsed.seconds, parsed.quiet)
+        run_group(group, parsed.rounds, began + parsed.seconds)
         programs.update((program.name, program) for program in group)
     rows = [row_of(programs, *row) for row in ROWS if row[0] in parsed.groups.split(",")]
     table = table_of(rows)

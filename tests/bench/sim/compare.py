@@ -115,7 +115,8 @@ def percent(errors, share):
 
 def summary(rows):
     errors = [abs(row[0]) for row in rows]
-    return f"{len(rows)} figures; error: median {percent(errors, 0.5):.1f} %, worst {100 * max(errors):.1f} %"
+    return (f"{len(rows)} figures; error: median {percent(errors, 0.5):.1f} %, worst {100 * max(errors):.1f} %, "
+            f"nine in ten below {percent(errors, 0.9):.1f} %")
 
 
 def print_summary(every):
@@ -158,10 +159,8 @@ def main():
                 if key in predicted and value["median"] > 0]
         if not rows:
             sys.exit(f"compare: {path} has no row that the prediction has too")
-        errors = [abs(row[0]) for row in rows]
         every += rows
-        print(f"{name}: {len(rows)} figures; error: median {percent(errors, 0.5):.1f} %, "
-              f"nine in ten below {percent(errors, 0.9):.1f} %, worst {100 * max(errors):.1f} %")
+        print(f"{name}: {summary(rows)}")
         single += print_single(predicted, measured)
         for row in rows:
             print_row(row)
