@@ -276,10 +276,14 @@ static weir_status compile_cuda(struct cu_device *device, const struct weir_prog
 #define DRIVERS_OPENCL "libnvidia-opencl.so.1"
 #define DEVICE_LIMIT 64
 
-struct cu_cl {
+// One compilation.
+struct cl_build {
+    const struct cu_device *device;
     struct ocl_symbols api;
-    cl_device_id device;
     char driver[128]; // its version
+    struct clc_build clc;
+    char *entry; // of the cache: clc_entry(), whose binary is PTX
+    size_t size;
 };
 
 // Only NVIDIA's devices have a compute capability.
@@ -294,18 +298,20 @@ static bool has_capability(const struct ocl_symbols *cl, cl_device_id device, un
            10 * major + minor == wanted;
 }
 
-// Opens the library and finds a device with the compute capability of `device`, for which PTX is
+// Opens the library and finds a device with the compute capability of CUDA's, for which PTX is
 // the same.
 //
 // Errors: WEIR_ERROR_UNSUPPORTED without the library, or if no device is found.
-static weir_status find_compiler(const struct cu_device *device, struct cu_cl *out)
+static weir_status find_compiler(struct cl_build *build)
 {
+    const struct cu_device *device = build->device;
+    const struct ocl_symbols *cl = &build->api;
     const struct weir_host *host = device->module->host;
     char message[512];
     cl_platform_id platform;
     cl_device_id devices[DEVICE_LIMIT];
     cl_uint count = 0;
-    if (!ocl_symbols_load(DRIVERS_OPENCL, &out->api, message, sizeof message))
+    if (!ocl_symbols_load(DRIVERS_OPENCL, &build->api, message, sizeof message))
         return weir_host_fail(
             host, WEIR_ERROR_UNSUPPORTED,
             "install the OpenCL part of the NVIDIA driver (on Debian libnvidia-opencl1 or "
@@ -313,16 +319,17 @@ static weir_status find_compiler(const struct cu_device *device, struct cu_cl *o
             "build the kernels with weir_kernels; let CUDA and OpenCL see the same devices",
             "OpenCL C is compiled by the driver's " DRIVERS_OPENCL ", which cannot be used: %s",
             message);
-    if (out->api.clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS ||
-        out->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
+    if (cl->clGetPlatformIDs(1, &platform, NULL) != CL_SUCCESS ||
+        cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
             CL_SUCCESS)
         count = 0;
     for (cl_uint i = 0; i < count && i < DEVICE_LIMIT; i++) {
-        if (!has_capability(&out->api, devices[i], device->architecture))
+        if (!has_capability(cl, devices[i], device->architecture))
             continue;
-        out->device = devices[i];
-        out->api.clGetDeviceInfo(devices[i], CL_DRIVER_VERSION, sizeof out->driver - 1, out->driver,
-                                 NULL);
+        build->clc.cl = cl;
+        build->clc.device = devices[i];
+        cl->clGetDeviceInfo(devices[i], CL_DRIVER_VERSION, sizeof build->driver - 1, build->driver,
+                            NULL);
         return WEIR_OK;
     }
     return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
@@ -338,22 +345,12 @@ static weir_status find_compiler(const struct cu_device *device, struct cu_cl *o
 // The driver's OpenCL compiler gives PTX, which is kept in the cache with the signatures of its kernels, and rewritten
 // for CUDA's loader.
 
-// One compilation.
-struct cl_build {
-    const struct cu_device *device;
-    struct cu_cl cl;
-    struct clc_build clc;
-    char *entry; // of the cache: clc_entry(), whose binary is PTX
-    size_t size;
-};
-
 // The context is there only while a program is compiled. The driver keeps most of the device memory
 // that it took (docs/kernels.md), which is why programs are looked for in the cache first.
 static weir_status compile_cl(struct cl_build *build)
 {
     cl_int code;
-    build->clc.context =
-        build->cl.api.clCreateContext(NULL, 1, &build->cl.device, NULL, NULL, &code);
+    build->clc.context = build->api.clCreateContext(NULL, 1, &build->clc.device, NULL, NULL, &code);
     if (!build->clc.context)
         return clc_native_error(build->device->module->host, "clCreateContext", code,
                                 "the driver's OpenCL does not start");
@@ -365,7 +362,7 @@ static weir_status compile_cl(struct cl_build *build)
                                       "the driver does not return the PTX");
     }
     clc_drop(&build->clc);
-    build->cl.api.clReleaseContext(build->clc.context);
+    build->api.clReleaseContext(build->clc.context);
     return status;
 }
 
@@ -376,7 +373,7 @@ static weir_status compile_cl_cached(struct cl_build *build)
     weir_status status = WEIR_OK;
     void *entry;
     char *key = weir_kit_format(module->host, "entry\n%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s\n%s",
-                                WEIR_VERSION_STRING, module->driver, build->cl.driver,
+                                WEIR_VERSION_STRING, module->driver, build->driver,
                                 build->device->architecture, build->clc.options, build->clc.before,
                                 build->clc.text);
     if (!key)
@@ -404,7 +401,7 @@ static weir_status rewrite(const struct cl_build *build, void **out_ptx)
     return weir_host_fail(build->device->module->host, WEIR_ERROR_BUILD,
                           "build the kernels with weir_kernels",
                           "PTX of the driver's OpenCL compiler (%s) is not understood: %s",
-                          build->cl.driver, message);
+                          build->driver, message);
 }
 
 static weir_status compile_opencl(const struct cu_device *device,
@@ -412,8 +409,11 @@ static weir_status compile_opencl(const struct cu_device *device,
 {
     const char *source = params->source;
     const struct weir_host *host = device->module->host;
-    struct cl_build build = {.device = device};
-    weir_status status = find_compiler(device, &build.cl);
+    struct cl_build build = {
+        .device = device,
+        .clc = {.host = host, .name = "cuda", .text = source, .after = "", .signatures = true},
+    };
+    weir_status status = find_compiler(&build);
     if (status < 0)
         return status;
     const bool barrier = strstr(source, WEIR_KIT_GRID_BARRIER);
@@ -421,17 +421,8 @@ static weir_status compile_opencl(const struct cu_device *device,
         clc_options(host, params->options ? params->options : "", params->fast ? CLC_FAST : "");
     char *before = weir_kit_format(host, "%s%s%s", barrier ? weir_library_grid_barrier : "",
                                    params->exact ? CLC_EXACT : "", CLC_BEFORE_SOURCE);
-    build.clc = (struct clc_build){
-        .cl = &build.cl.api,
-        .host = host,
-        .name = "cuda",
-        .device = build.cl.device,
-        .before = before,
-        .text = source,
-        .after = "",
-        .options = all,
-        .signatures = true,
-    };
+    build.clc.before = before;
+    build.clc.options = all;
     status = all && before ? compile_cl_cached(&build)
                            : weir_host_no_memory(host, "the options of a program");
     host->release(before);

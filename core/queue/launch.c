@@ -303,9 +303,9 @@ static uint32_t divisor(uint32_t items, uint32_t most)
     return divides > 0 ? divides : 1;
 }
 
-static uint64_t items_of(struct weir_extent extent)
+static double product(struct weir_extent extent)
 {
-    return (uint64_t)extent.x * extent.y * extent.z;
+    return (double)extent.x * extent.y * extent.z;
 }
 
 static struct weir_extent dividing(struct weir_extent items, struct weir_extent limit,
@@ -331,10 +331,9 @@ static bool exact_block(const weir_kernel *kernel, struct weir_extent items,
         return items.x == 0 || (items.x % required.x == 0 && items.y % required.y == 0 &&
                                 items.z % required.z == 0);
     *out_block = dividing(items, limit, least(most, USUAL_BLOCK_ITEMS));
-    if (items_of(*out_block) < wanted) // a larger block may divide where these do not
+    if (product(*out_block) < wanted) // a larger block may divide where these do not
         *out_block = dividing(items, limit, most);
-    return items.x == 0 || items_of(*out_block) >= wanted ||
-           items_of(*out_block) == items_of(items);
+    return items.x == 0 || product(*out_block) >= wanted || product(*out_block) >= product(items);
 }
 
 // Block sizes to try are the multiples of `step` up to `most`.
@@ -400,11 +399,6 @@ static void tell(const struct weir_operation *launch, enum told what, const char
              weir__label_or_none(launch->u.launch.kernel->member.object.label), text,
              launch->file ? launch->file : "?", launch->line);
     weir__log(WEIR_LOG_WARNING, "core", message);
-}
-
-static double product(struct weir_extent extent)
-{
-    return (double)extent.x * extent.y * extent.z;
 }
 
 // With as many work-items as the grid has blocks, each has a byte of the largest range; with those of all

@@ -455,19 +455,12 @@ void compare_case_finish(struct compare_case *one)
     *one = (struct compare_case){0};
 }
 
-// A form of the kernels.
-struct form {
-    const struct weir_bundle *bundle;
-    weir_program *program;
-};
-
 struct run {
-    weir_runtime *runtime;
-    weir_runtime *own; // NULL: the runtime is the caller's
+    const struct compare_params *params;
     weir_device *device;
     weir_queue *queue;
-    struct form twin;   // without a program where it cannot run
-    struct form opencl; // in place of the twin's there, a second run
+    weir_program *twin;   // NULL where it cannot run
+    weir_program *opencl; // in place of the twin's there, a second run
 };
 
 static bool fail_weir(void)
@@ -486,10 +479,11 @@ static bool is_result(const struct compare_argument *argument)
 static weir_status make_buffer(const struct run *run, const struct compare_argument *from,
                                struct weir_argument *argument)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = from->parameter->name,
-                                              .size = from->size};
-    const weir_status status = weir_buffer_create(run->device, &params, &argument->buffer);
+    const weir_status status =
+        weir_buffer_create(run->device,
+                           WEIR_PARAMS(weir_buffer, .label = from->parameter->name,
+                                       .size = from->size),
+                           &argument->buffer);
     argument->size = from->size;
     argument->access = from->parameter->writable ? WEIR_ACCESS_READ_WRITE : WEIR_ACCESS_READ;
     return status < 0 ? status
@@ -544,12 +538,12 @@ static bool run_case(struct run *run, const json_t *from)
     char message[COMPARE_MESSAGE];
     struct compare_case one;
     size_t results = 0;
-    bool fine = compare_read_case(from, run->opencl.bundle, &one, message);
+    bool fine = compare_read_case(from, run->params->opencl, &one, message);
     if (!fine)
         fprintf(stderr, "%s\n", message);
-    weir_program *first = run->twin.program ? run->twin.program : run->opencl.program;
+    weir_program *first = run->twin ? run->twin : run->opencl;
     const bool ran =
-        fine && launch(run, &one, run->opencl.program, false) && launch(run, &one, first, true);
+        fine && launch(run, &one, run->opencl, false) && launch(run, &one, first, true);
     for (size_t i = 0; i < one.argument_count && ran; i++) {
         results += is_result(&one.arguments[i]);
         if (is_result(&one.arguments[i]))
@@ -571,40 +565,28 @@ static const char *twin_name(const struct weir_bundle *bundle)
     return "the other form";
 }
 
-static weir_status load(const struct run *run, struct form *form)
-{
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = form->bundle};
-    return weir_program_create(run->device, &params, &form->program);
-}
-
 static bool open_device(struct run *run)
 {
-    if (!run->runtime && weir_open(NULL, &run->own) < 0)
+    const struct compare_params *params = run->params;
+    if (weir_device_open(params->runtime, NULL, &run->device) < 0)
         return fail_weir();
-    if (run->own)
-        run->runtime = run->own;
-    if (weir_device_open(run->runtime, NULL, &run->device) < 0)
-        return fail_weir();
-    const char *backend = weir_runtime_backend(run->runtime);
+    const char *backend = weir_runtime_backend(weir_device_runtime(run->device));
     const bool cuda = strcmp(backend, "cuda") == 0;
-    if (weir_queue_create(run->device, NULL, &run->queue) < 0 || load(run, &run->opencl) < 0 ||
-        (cuda && load(run, &run->twin) < 0))
+    if (weir_queue_create(run->device, NULL, &run->queue) < 0 ||
+        weir_program_load(run->device, params->opencl, &run->opencl) < 0 ||
+        (cuda && weir_program_load(run->device, params->twin, &run->twin) < 0))
         return fail_weir();
     if (cuda)
-        printf("%s against the OpenCL C of %s\n", twin_name(run->twin.bundle),
-               run->opencl.bundle->name);
+        printf("%s against the OpenCL C of %s\n", twin_name(params->twin), params->opencl->name);
     else
         printf("skipped: %s needs a CUDA device, and the backend is %s; the OpenCL C runs twice\n",
-               twin_name(run->twin.bundle), backend);
+               twin_name(params->twin), backend);
     return true;
 }
 
 int compare_kernels(const struct compare_params *params)
 {
-    struct run run = {.runtime = params->runtime,
-                      .twin = {.bundle = params->twin},
-                      .opencl = {.bundle = params->opencl}};
+    struct run run = {.params = params};
     char message[COMPARE_MESSAGE];
     json_t *cases = compare_read_file(params->cases, message);
     if (!cases)
@@ -613,13 +595,10 @@ int compare_kernels(const struct compare_params *params)
     const bool opened = fine;
     for (size_t i = 0; i < json_array_size(cases) && opened; i++)
         fine = run_case(&run, json_array_get(cases, i)) && fine;
-    weir_program_destroy(&run.twin.program);
-    weir_program_destroy(&run.opencl.program);
+    weir_program_destroy(&run.twin);
+    weir_program_destroy(&run.opencl);
     weir_queue_destroy(&run.queue);
-    bool closed = !run.device || weir_device_close(&run.device) == WEIR_OK;
-    if (run.own)
-        closed = weir_close(&run.own) == WEIR_OK && closed;
-    fine = (closed || fail_weir()) && fine;
+    fine = (!run.device || weir_device_close(&run.device) == WEIR_OK || fail_weir()) && fine;
     json_decref(cases);
     return fine && fflush(stdout) == 0 ? 0 : 1;
 }

@@ -12,7 +12,7 @@ struct compare_params {
     const struct weir_bundle *twin;
     const struct weir_bundle *opencl; // the same kernels without it
     const char *cases;                // a file
-    weir_runtime *runtime;            // NULL: the one that weir_open() finds
+    weir_runtime *runtime;            // NULL: the default one
 };
 
 // Opens the first device of the runtime and runs the cases. On a CUDA device both forms run

@@ -7,24 +7,14 @@
 #ifdef cl_khr_fp16
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #endif
-#ifndef __IMAGE_SUPPORT__
-#define __IMAGE_SUPPORT__ 1
-#endif
-#ifndef __opencl_c_images
-#define __opencl_c_images 1
-#endif
-#ifndef __opencl_c_3d_image_writes
-#define __opencl_c_3d_image_writes 1
-#endif
-#ifndef __opencl_c_read_write_images
-#define __opencl_c_read_write_images 1
-#endif
-#ifndef cl_khr_3d_image_writes
-#define cl_khr_3d_image_writes 1
-#endif
 // A driver's own macros of these names go.
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wmacro-redefined"
+#define __IMAGE_SUPPORT__ 1
+#define __opencl_c_images 1
+#define __opencl_c_3d_image_writes 1
+#define __opencl_c_read_write_images 1
+#define cl_khr_3d_image_writes 1
 #define CLK_NORMALIZED_COORDS_FALSE 0
 #define CLK_NORMALIZED_COORDS_TRUE 1
 #define CLK_ADDRESS_NONE 0
