@@ -23,6 +23,7 @@
 #include "cli/common/own.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
+#include "cli/program/program.h"
 #include "cli/runtime/open.h"
 
 enum conform_outcome {
@@ -71,27 +72,37 @@ struct child {
     char line[LINE_SIZE];
 };
 
-// Starts the suite with one argument or two, its output and errors in a pipe.
-static void start(const struct conform *conform, const char *first, const char *second,
-                  struct child *child)
+// In the new process. The command's signals are blocked: one of its threads takes them. An interrupt at the terminal
+// reaches the command alone, which then ends the suite.
+static void prepare(void)
 {
-    const char *arguments[] = {"conformance", first, second, NULL};
-    int ends[2];
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setpgid(0, 0);
+}
+
+// Starts the suite with one argument or two, its output and errors in a pipe.
+static void start(const struct conform *conform, char *first, char *second, struct child *child)
+{
+    char *command[] = {cli_copy(conform->program), first, second, NULL};
+    int ends[2] = {-1, -1};
     *child = (struct child){.process = -1};
-    if (pipe2(ends, O_CLOEXEC) != 0 || (child->process = fork()) < 0)
-        cli_fail(CLI_SETUP, "%s cannot be started: %s", conform->program, strerror(errno));
-    if (child->process == 0) {
-        sigset_t none; // the command's signals are blocked: one of its threads takes them
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        // An interrupt at the terminal reaches the command alone, which then ends the suite.
-        setpgid(0, 0);
-        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        execv(conform->program, (char **)(void *)arguments);
-        _exit(CLI_NOT_FOUND);
-    }
+    int error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
+    const struct cli_program program = {
+        .command = command,
+        .no_input = true,
+        .output = ends[1],
+        .messages = ends[1],
+        .prepare = prepare,
+    };
+    if (error == 0)
+        error = cli_program_start(&program, &child->process);
+    if (error && child->process > 0)
+        cli_fail(CLI_SETUP, "%s cannot be executed here: unpack the whole archive for this machine",
+                 conform->program);
+    if (error)
+        cli_fail(CLI_SETUP, "%s cannot be started: %s", conform->program, strerror(error));
     close(ends[1]);
     child->output = ends[0];
 }
@@ -182,15 +193,12 @@ static void conform_list(struct conform *conform, const char *filter)
 {
     struct listing listing = {.conform = conform};
     struct child child;
-    start(conform, "--gtest_list_tests", cli_text("--gtest_filter=%s", filter), &child);
+    start(conform, cli_text("--gtest_filter=%s", filter), cli_copy("--gtest_list_tests"), &child);
     while (read_some(&child, take_listed, &listing))
         continue;
     while (!has_ended(&child))
         poll(NULL, 0, 1);
     stop(&child);
-    if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == CLI_NOT_FOUND)
-        cli_fail(CLI_SETUP, "%s cannot be executed here: unpack the whole archive for this machine",
-                 conform->program);
     if (child.status != 0)
         cli_fail(CLI_SETUP, "%s does not list its tests: it is not the suite of this Weir",
                  conform->program);
@@ -337,7 +345,7 @@ static void run_rest(struct reading *reading)
     struct conform *conform = reading->conform;
     struct child child;
     bool hung = false;
-    start(conform, filter_of_rest(conform), "--gtest_color=no", &child);
+    start(conform, filter_of_rest(conform), cli_copy("--gtest_color=no"), &child);
     while (!hung && !cli_signal() && read_some(&child, take_line, reading))
         hung = reading->current &&
                cli_now_ns() - reading->began_ns > conform->test_limit_seconds * 1000000000u;

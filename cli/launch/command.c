@@ -1,7 +1,6 @@
 // weir launch -n N PROGRAM...: the program as N ranks on this machine, with torchrun's variables.
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -159,18 +158,6 @@ static uint64_t find_port(void)
     return ntohs(address.sin_port);
 }
 
-// Not one of the standard descriptors, if this process has been given fewer.
-static int open_input(void)
-{
-    int input;
-    do
-        input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    while (input >= 0 && input <= STDERR_FILENO);
-    if (input < 0)
-        cli_fail(CLI_SETUP, "/dev/null, the ranks' input, cannot be opened: %s", strerror(errno));
-    return input;
-}
-
 int cli_launch(int argc, char **argv)
 {
     struct launch_options options = {.grace_s = 5};
@@ -181,13 +168,11 @@ int cli_launch(int argc, char **argv)
     struct launch launch = {.options = &options, .first_failed = -1};
     const uint64_t began_ns = weir_clock_now_ns();
     launch.ranks = cli_allocate(options.count, sizeof *launch.ranks);
-    launch.input = open_input();
     snprintf(launch.port, sizeof launch.port, "%" PRIu64,
              options.port ? options.port : find_port());
     name_place(launch.place, sizeof launch.place);
     watch(&launch);
     const int code = tell(&launch, weir_clock_now_ns() - began_ns);
     (void)unlink(launch.place + strlen("unix:")); // left if rank 0 was killed there
-    close(launch.input);
     return code;
 }
