@@ -246,16 +246,11 @@ static void check_times(struct calibration *c)
 
 // What is written.
 
-enum {
-    VALUE_SIZE = 48,
-};
-
-static const char *show(enum unit unit, double value, char text[VALUE_SIZE])
+static const char *show(enum unit unit, double value)
 {
     if (unit == WORD)
         return value > 0 ? "stream" : "engine";
-    snprintf(text, VALUE_SIZE, unit == GB_PER_S ? "%.3f" : "%.0f", value);
-    return text;
+    return cli_text(unit == GB_PER_S ? "%.3f" : "%.0f", value);
 }
 
 // The model.
@@ -281,16 +276,15 @@ static void write_head(struct weir_long_text *ini)
 static void write_key(const struct cal_figure *figure, const struct about *about,
                       struct weir_long_text *ini)
 {
-    char value[VALUE_SIZE], least[VALUE_SIZE], most[VALUE_SIZE];
     if (!figure->measured) {
         weir_long_text_add(ini, "; %s was not measured: %s\n", about->name, figure->why);
         return;
     }
     weir_long_text_add(ini, "; %s", about->how);
     if (figure->spreads)
-        weir_long_text_add(ini, "; %s to %s", show(about->unit, figure->least, least),
-                           show(about->unit, figure->most, most));
-    weir_long_text_add(ini, "\n%s = %s\n", about->name, show(about->unit, figure->value, value));
+        weir_long_text_add(ini, "; %s to %s", show(about->unit, figure->least),
+                           show(about->unit, figure->most));
+    weir_long_text_add(ini, "\n%s = %s\n", about->name, show(about->unit, figure->value));
 }
 
 // The table.
@@ -298,8 +292,7 @@ static void write_key(const struct cal_figure *figure, const struct about *about
 static void add_number(struct weir_table *table, bool known, enum unit unit, double value,
                        const char *unknown)
 {
-    char text[VALUE_SIZE];
-    weir_table_add(table, "%s", known ? show(unit, value, text) : unknown);
+    weir_table_add(table, "%s", known ? show(unit, value) : unknown);
 }
 
 static void print_table(const struct calibration *c)

@@ -284,23 +284,19 @@ static char *filter_of_rest(const struct conform *conform)
     return cli_take_text(&text);
 }
 
-static void describe_end(char *text, size_t size, int status)
+static const char *describe_end(int status)
 {
-    if (WIFSIGNALED(status))
-        snprintf(text, size, "ended the program with %s",
-                 weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, WTERMSIG(status)));
-    else
-        snprintf(text, size, "ended the program with status %d", WEXITSTATUS(status));
+    return WIFSIGNALED(status)
+               ? cli_text("ended the program with %s", cli_signal_name(WTERMSIG(status)))
+               : cli_text("ended the program with status %d", WEXITSTATUS(status));
 }
 
 // The test during which the program ended or was stopped has failed.
 static void settle_broken(struct reading *reading, const struct child *child, bool hung)
 {
-    char end[160];
-    describe_end(end, sizeof end, child->status);
-    if (hung)
-        snprintf(end, sizeof end, "did not end within %" PRIu64 " s and was stopped",
-                 reading->conform->test_limit_seconds);
+    const char *end = hung ? cli_text("did not end within %" PRIu64 " s and was stopped",
+                                      reading->conform->test_limit_seconds)
+                           : describe_end(child->status);
     weir_text_append(reading->text, sizeof reading->text, &reading->used, "the test %s\n", end);
     settle(reading, CONFORM_FAILED);
 }
@@ -317,12 +313,10 @@ static size_t conform_count(const struct conform *conform, enum conform_outcome 
 static void check_end(struct conform *conform, const struct child *child, bool stuck)
 {
     const int expected = conform_count(conform, CONFORM_FAILED) > 0;
-    char end[160] = "did not end the program";
     if (!stuck && WIFEXITED(child->status) && WEXITSTATUS(child->status) <= expected)
         return;
-    if (!stuck)
-        describe_end(end, sizeof end, child->status);
-    conform->exit_text = cli_text("what ran after the last test %s\n", end);
+    conform->exit_text = cli_text("what ran after the last test %s\n",
+                                  stuck ? "did not end the program" : describe_end(child->status));
 }
 
 // Runs what has not run yet, until the program ends.
@@ -405,7 +399,6 @@ static void print_skipped(const struct conform *conform)
 
 static void print_text(const struct conform *conform)
 {
-    char time[WEIR_TEXT_QUANTITY_SIZE];
     for (size_t i = 0; i < conform->count; i++) {
         const struct conform_result *result = &conform->results[i];
         if (result->outcome == CONFORM_FAILED)
@@ -415,8 +408,7 @@ static void print_text(const struct conform *conform)
     printf("%s%s%s on '%s' (%s; %s)\n", conform->plugins, *conform->plugins ? " > " : "",
            conform->module, conform->device, conform->platform, conform->driver);
     printf("%zu %s in %s: %zu passed, %zu failed, %zu skipped\n", conform->count,
-           conform->count == 1 ? "test" : "tests",
-           weir_text_duration(time, (double)conform->elapsed_ns),
+           conform->count == 1 ? "test" : "tests", cli_duration((double)conform->elapsed_ns),
            conform_count(conform, CONFORM_PASSED), conform_count(conform, CONFORM_FAILED),
            conform_count(conform, CONFORM_SKIPPED));
 }

@@ -101,16 +101,14 @@ static void tell_address(struct doctor *doctor, const struct addrinfo *address, 
                          int error, double ns, bool *reached)
 {
     char name[NI_MAXHOST];
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     name_of(address->ai_addr, address->ai_addrlen, name, sizeof name);
-    weir_text_duration(duration, ns);
     const bool last = error && !address->ai_next && !*reached; // else another one may do
     doctor_add(doctor,
                last    ? DOCTOR_PROBLEM
                : error ? DOCTOR_NOTE
                        : DOCTOR_OK,
                "reaching", last ? remedy_of(error) : NULL, "%s, port %s%s%s", name, port,
-               error ? ": " : ", answers in ", error ? strerror(error) : duration);
+               error ? ": " : ", answers in ", error ? strerror(error) : cli_duration(ns));
     *reached = *reached || !error;
 }
 
@@ -183,29 +181,21 @@ static void tell_library(struct doctor *doctor, const char *setting)
     dlclose(library);
 }
 
-struct nccl {
-    struct doctor *doctor;
-    bool found; // the backend
-};
-
 static bool ask(void *user, const char *section, const struct weir_setting *setting)
 {
-    struct nccl *nccl = user;
     if (strcmp(section, "cuda") != 0 || !setting || strcmp(setting->key->name, "nccl") != 0)
         return true;
-    nccl->found = true;
-    tell_library(nccl->doctor, setting->text);
+    tell_library(user, setting->text);
     return false;
 }
 
 // Which NCCL there is.
 static void doctor_comm_nccl(struct doctor *doctor)
 {
-    struct nccl nccl = {.doctor = doctor};
     const struct weir_open_params params = doctor_comm_params(doctor, "cuda");
-    if (weir_inspect_settings(&params, ask, &nccl) < 0)
-        return; // told by the checks of the configuration
-    if (!nccl.found)
+    const size_t before = doctor->count;
+    // What is wrong with the configuration was told by its checks.
+    if (weir_inspect_settings(&params, ask, doctor) >= 0 && doctor->count == before)
         doctor_note(doctor, "nccl", "the backend cuda cannot be loaded; `weir doctor` tells why");
 }
 
@@ -227,15 +217,12 @@ struct link {
 static weir_status create(struct link *link, const struct doctor_comm *comm, const char *host,
                           const char *port)
 {
-    char rendezvous[320];
-    snprintf(rendezvous, sizeof rendezvous, strchr(host, ':') ? "tcp://[%s]:%s" : "tcp://%s:%s",
-             host, port);
     const struct weir_comm_params params = {
         .struct_size = sizeof params,
         .label = "doctor",
         .rank = comm->connect ? 1 : 0,
         .count = 2,
-        .rendezvous = rendezvous,
+        .rendezvous = cli_text(strchr(host, ':') ? "tcp://[%s]:%s" : "tcp://%s:%s", host, port),
         .timeout_ns = comm->timeout * UINT64_C(1000000000),
     };
     const struct weir_buffer_params memory = {.struct_size = sizeof memory,
@@ -267,7 +254,6 @@ static weir_status reduce(const struct link *link, double *out_ns, int32_t *out_
 
 static void tell(const struct link *link)
 {
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     double ns = 0;
     int32_t value = 0;
     if (reduce(link, &ns, &value) < 0)
@@ -278,8 +264,7 @@ static void tell(const struct link *link)
                    "let both machines run the same version of weir",
                    "the larger one of 1 and 2 came out as %d", (int)value);
     else
-        doctor_ok(link->doctor, "exchange", "an all-reduce of 4 bytes takes %s",
-                  weir_text_duration(duration, ns));
+        doctor_ok(link->doctor, "exchange", "an all-reduce of 4 bytes takes %s", cli_duration(ns));
 }
 
 static void meet(struct link *link, const struct doctor_comm *comm, const char *host,

@@ -164,8 +164,7 @@ static const char *outcome_text(const struct run *run)
     const char *name = outcomes[run->outcome].name;
     switch (run->outcome) {
     case CRASH:
-        return cli_text("crash: %s", weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0},
-                                                      run->code - CLI_SIGNALLED));
+        return cli_text("crash: %s", cli_signal_name(run->code - CLI_SIGNALLED));
     case HANG:
         return "hang: killed";
     case TOLD:

@@ -34,11 +34,10 @@ struct launch {
     struct rank *ranks;
     size_t started;
     size_t running;
-    char port[8];
-    char place[128];  // where the ranks meet
-    int first_failed; // -1: none
-    int signal;       // that this process got, which ends the ranks; 0: none
-    int failure;      // an exit code, after an error of this process that was told; 0: none
+    const char *port, *place; // MASTER_PORT, and where the ranks meet
+    int first_failed;         // -1: none
+    int signal;               // that this process got, which ends the ranks; 0: none
+    int failure;              // an exit code, after an error of this process that was told; 0: none
     bool stopping;
     bool hurried;     // a second signal came before the grace time was over
     uint64_t kill_ns; // when `stopping`: at which ranks are killed

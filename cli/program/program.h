@@ -142,8 +142,7 @@ struct cli_perturb_counts {
     uint64_t runtimes;
     uint64_t operations;
     uint64_t choices;
-    uint64_t idle;
-    uint64_t stalled;
+    uint64_t by_the_clock;
     uint64_t reversed;
 };
 

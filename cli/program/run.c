@@ -249,8 +249,7 @@ static struct cli_program_end finish(const struct cli_program *program, pid_t pr
     const int received = cli_program_signal();
     // The reader of captured output tells of a signal itself; one that this process received too is not told.
     if (WIFSIGNALED(status) && !program->messages && !end.late && WTERMSIG(status) != received)
-        cli_error("%s was ended by %s", program->command[0],
-                  weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, WTERMSIG(status)));
+        cli_error("%s was ended by %s", program->command[0], cli_signal_name(WTERMSIG(status)));
     end.code = WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
     return end;
 }
@@ -350,8 +349,7 @@ static struct cli_perturb_counts read_counts(const char *path)
         counts.runtimes += line != NULL;
         counts.operations += number_of(line, "operations");
         counts.choices += number_of(line, "choices");
-        counts.idle += number_of(line, "idle");
-        counts.stalled += number_of(line, "stalled");
+        counts.by_the_clock += number_of(line, "idle") + number_of(line, "stalled");
         counts.reversed += number_of(line, "reversed");
         json_decref(line);
     }
@@ -364,14 +362,12 @@ struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const 
                                        uint64_t seed)
 {
     static const char report[] = "WEIR_PERTURB_REPORT=";
-    char seed_text[48];
     const char *variables[CLI_PERTURB_VARIABLES + 2];
     const char *file = cli_text("%s%s/report", report, folder);
     struct cli_perturb_run run = {.output = {NULL, 0}};
     struct cli_program own = *program;
     memcpy(variables, program->variables, program->variable_count * sizeof *variables);
-    snprintf(seed_text, sizeof seed_text, "WEIR_PERTURB_SEED=%" PRIu64, seed);
-    variables[own.variable_count++] = seed_text;
+    variables[own.variable_count++] = cli_text("WEIR_PERTURB_SEED=%" PRIu64, seed);
     variables[own.variable_count++] = file;
     own.variables = variables;
     unlink(file + strlen(report));
@@ -383,21 +379,20 @@ struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const 
 // Libraries that a program loads though it does not know of Weir. They lie beside the modules, and a
 // variable of the program's environment names them by their whole path.
 
-// Stores the absolute path of the library, which is in the folder of a module's file.
-static bool find(const char *file, char path[PATH_MAX])
+// The absolute path of the library, which is in the folder of a module's file. NULL: it is in none.
+static const char *find(const char *file)
 {
-    char place[PATH_MAX];
-    const char *directories = find_setting("module_path");
+    const char *directories = find_setting("module_path"), *found = NULL;
     weir_load_report *report = NULL;
-    bool found = false;
     if (!directories || weir_inspect_modules(directories, &report) < 0)
-        return false;
+        return NULL;
     for (size_t i = 0; i < weir_load_report_count(report) && !found; i++) {
         const char *module = weir_load_report_entry(report, i)->path;
         const char *slash = strrchr(module, '/');
         const int folder = slash ? (int)(slash - module) + 1 : 0;
-        const int length = snprintf(place, sizeof place, "%.*s%s", folder, module, file);
-        found = length < (int)sizeof place && realpath(place, path) && access(path, R_OK) == 0;
+        char *path = realpath(cli_text("%.*s%s", folder, module, file), NULL);
+        cli_own(free, path);
+        found = path && access(path, R_OK) == 0 ? path : NULL;
     }
     weir_load_report_destroy(&report);
     return found;
@@ -412,8 +407,8 @@ const char *cli_program_prepend(const char *variable, const char *item)
 
 const char *cli_preload_find(const char *file, const char *variable, const char *loss)
 {
-    char path[PATH_MAX];
-    if (!find(file, path)) {
+    const char *path = find(file);
+    if (!path) {
         cli_error("there is no %s beside the modules, so %s; install all of Weir", file, loss);
         return NULL;
     }

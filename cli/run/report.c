@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 
@@ -94,8 +95,6 @@ static size_t count_written(const struct run *run)
 
 static void add_warm(struct weir_table *table, const struct weir_pipeline_statistics *warm)
 {
-    char a[WEIR_TEXT_QUANTITY_SIZE], b[WEIR_TEXT_QUANTITY_SIZE], c[WEIR_TEXT_QUANTITY_SIZE],
-        d[WEIR_TEXT_QUANTITY_SIZE];
     weir_table_add(table, "warm");
     if (warm->succeeded == 0) {
         weir_table_add(table, "no frame; --repeat N runs each image N times");
@@ -104,14 +103,14 @@ static void add_warm(struct weir_table *table, const struct weir_pipeline_statis
     weir_table_add(table,
                    "%" PRIu64 " frame%s in %s, up to %" PRIu32 " in flight: %.2f frames/s, %s each",
                    warm->succeeded, warm->succeeded == 1 ? "" : "s",
-                   weir_text_duration(a, (double)warm->wall_ns), warm->in_flight_max,
+                   cli_duration((double)warm->wall_ns), warm->in_flight_max,
                    frames_per_second(warm),
-                   weir_text_duration(b, (double)warm->wall_ns / (double)warm->succeeded));
+                   cli_duration((double)warm->wall_ns / (double)warm->succeeded));
     weir_table_add(table, "latency\tp50 %s, p99 %s, min %s, max %s, waits for a slot included",
-                   weir_text_duration(a, (double)warm->latency_p50_ns),
-                   weir_text_duration(b, (double)warm->latency_p99_ns),
-                   weir_text_duration(c, (double)warm->latency_min_ns),
-                   weir_text_duration(d, (double)warm->latency_max_ns));
+                   cli_duration((double)warm->latency_p50_ns),
+                   cli_duration((double)warm->latency_p99_ns),
+                   cli_duration((double)warm->latency_min_ns),
+                   cli_duration((double)warm->latency_max_ns));
 }
 
 // One frame's time does not include its failed predecessors'.
@@ -124,7 +123,6 @@ static double first_ns(const struct run *run)
 static void print_summary(const struct run *run, const struct weir_pipeline_statistics *warm)
 {
     struct weir_table table = {.alignment = "ll"};
-    char a[WEIR_TEXT_QUANTITY_SIZE];
 
     for (uint32_t i = 0; i < run->shown_count; i++) {
         const struct weir_device_info *info = &run->shown[i].info;
@@ -145,7 +143,7 @@ static void print_summary(const struct run *run, const struct weir_pipeline_stat
                        "first\t%" PRIu64
                        " frame%s in %s: the driver compiles kernels at their first "
                        "launch, unless its cache has them",
-                       frames, frames == 1 ? "" : "s", weir_text_duration(a, first_ns(run)));
+                       frames, frames == 1 ? "" : "s", cli_duration(first_ns(run)));
         add_warm(&table, warm);
     }
     cli_table_print(&table, stdout, 0);
@@ -153,8 +151,7 @@ static void print_summary(const struct run *run, const struct weir_pipeline_stat
 
 static void add_duration(struct weir_table *table, uint64_t total_ns, uint64_t count)
 {
-    char text[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(table, "%s", weir_text_duration(text, (double)total_ns / (double)count));
+    weir_table_add(table, "%s", cli_duration((double)total_ns / (double)count));
 }
 
 // What the rows of stages are parts of.
@@ -182,7 +179,6 @@ static void print_stages(const struct whole *whole)
     const struct weir_pipeline_statistics *first = whole->first, *warm = whole->warm;
     const bool is_warm = warm->timed_frames > 0;
     struct weir_table table = {.alignment = is_warm ? "lrrrrr" : "lr"};
-    char text[WEIR_TEXT_QUANTITY_SIZE];
 
     weir_table_add(&table, "stage\tfirst frame");
     if (is_warm)
@@ -200,14 +196,12 @@ static void print_stages(const struct whole *whole)
     cli_table_print(&table, stdout, 0);
     if (is_warm)
         printf("\noverlap: %s, %.1f %% of the stages' busy time ran beside another stage\n",
-               weir_text_duration(text, (double)warm->overlap_ns),
-               share(warm->overlap_ns, warm->busy_ns));
+               cli_duration((double)warm->overlap_ns), share(warm->overlap_ns, warm->busy_ns));
 }
 
 static void print_devices(const struct run *run)
 {
     struct weir_table table = {.alignment = "lrrr"};
-    char text[WEIR_TEXT_QUANTITY_SIZE];
 
     weir_table_add(&table, "device\tframes\tbusy\tof the time");
     for (uint32_t i = 0; i < run->shown_count; i++) {
@@ -217,7 +211,7 @@ static void print_devices(const struct run *run)
             weir_table_add(&table, "%" PRIu64 "\t\t", s->succeeded);
         else
             weir_table_add(&table, "%" PRIu64 "\t%s\t%.1f %%", s->succeeded,
-                           weir_text_duration(text, (double)s->covered_ns),
+                           cli_duration((double)s->covered_ns),
                            share(s->covered_ns, run->statistics.wall_ns));
     }
     printf("\n");

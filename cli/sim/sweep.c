@@ -249,9 +249,8 @@ static void tell_best(const struct sweep *sweep, size_t gpu)
     const size_t best = sweep->best[gpu];
     const size_t enough = sweep_enough(sweep, gpu);
     const double span_ns = sweep->points[best].span_ns;
-    char text[WEIR_TEXT_QUANTITY_SIZE];
     printf("best on %s: %s, %s", sweep->gpus.items[gpu], sweep->runs[best].what_if,
-           weir_text_duration(text, span_ns));
+           cli_duration(span_ns));
     if (enough != best)
         printf("; %s takes %.1f %% more", sweep->runs[enough].what_if,
                100 * (sweep->points[enough].span_ns / span_ns - 1));
@@ -260,9 +259,8 @@ static void tell_best(const struct sweep *sweep, size_t gpu)
 
 static int tell_sweep(const struct sweep *sweep)
 {
-    char alignment[SWEEP_AXES + 8];
-    snprintf(alignment, sizeof alignment, "l%.*srrrrl", (int)sweep->axis_count, "rrrrrrrr");
-    struct weir_table table = {.alignment = alignment};
+    struct weir_table table = {.alignment =
+                                   cli_text("l%.*srrrrl", (int)sweep->axis_count, "rrrrrrrr")};
     weir_table_add(&table, "gpu");
     for (size_t i = 0; i < sweep->axis_count; i++)
         weir_table_add(&table, "%s", sweep->axes[i].key);

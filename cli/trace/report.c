@@ -304,13 +304,11 @@ static void add_percent(struct weir_table *table, double before, double after)
 
 static void add_times(struct weir_table *table, uint64_t before, uint64_t after)
 {
-    char was[WEIR_TEXT_QUANTITY_SIZE], is[WEIR_TEXT_QUANTITY_SIZE], more[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(table, "%s\t%s\t%s%s", weir_text_duration(was, (double)before),
-                   weir_text_duration(is, (double)after),
+    weir_table_add(table, "%s\t%s\t%s%s", cli_duration((double)before), cli_duration((double)after),
                    after > before   ? "+"
                    : after < before ? "-"
                                     : "",
-                   weir_text_duration(more, fabs((double)after - (double)before)));
+                   cli_duration(fabs((double)after - (double)before)));
     if (after == 0 && before > 0)
         weir_table_add(table, "gone");
     else

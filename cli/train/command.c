@@ -179,11 +179,9 @@ static size_t list_options(struct train_command *command, struct cli_option opti
 static void train_parse(struct train_command *command, int argc, char **argv)
 {
     struct cli_option options[OPTIONS_MAX];
-    char name[64];
     const size_t count = list_options(command, options);
-    snprintf(name, sizeof name, "weir train %s", command->program->name);
     const struct cli_usage usage = {
-        .command = name,
+        .command = cli_text("weir train %s", command->program->name),
         .operands = "",
         .about = command->program->about,
         .manual = "weir-train(1)",
@@ -365,47 +363,39 @@ static void add_losses(struct weir_table *table, const struct weir_train_figures
 
 static void add_times(struct weir_table *table, const struct weir_train_figures *f)
 {
-    char text[WEIR_TEXT_QUANTITY_SIZE];
     if (f->wall_ns == 0)
         return;
     weir_table_add(table, "time\t%s for all steps but the first: %.1f steps/s, %.0f samples/s",
-                   weir_text_duration(text, (double)f->wall_ns), per_second(f),
+                   cli_duration((double)f->wall_ns), per_second(f),
                    per_second(f) * (double)f->samples);
-    if (f->checkpoint_ns > 0) {
-        weir_table_add(table, "checkpoints\t%s of that",
-                       weir_text_duration(text, (double)f->checkpoint_ns));
-    }
+    if (f->checkpoint_ns > 0)
+        weir_table_add(table, "checkpoints\t%s of that", cli_duration((double)f->checkpoint_ns));
 }
 
 static void add_gradients(struct weir_table *table, const struct weir_train_figures *f)
 {
-    char bytes[WEIR_TEXT_QUANTITY_SIZE], hidden[WEIR_TEXT_QUANTITY_SIZE],
-        exposed[WEIR_TEXT_QUANTITY_SIZE];
-    weir_table_add(table, "gradients\t%s in %u bucket%s", weir_text_bytes(bytes, f->plan.bytes),
+    const double steps = (double)f->buckets.timed_steps;
+    weir_table_add(table, "gradients\t%s in %u bucket%s", cli_bytes(f->plan.bytes),
                    f->plan.bucket_count, plural(f->plan.bucket_count));
     if (f->buckets.timed_steps == 0)
         return;
     weir_table_add(table, "reduction\t%s of a step hidden, %s exposed",
-                   weir_text_duration(hidden, (double)f->buckets.hidden_ns /
-                                                  (double)f->buckets.timed_steps),
-                   weir_text_duration(exposed, (double)f->buckets.exposed_ns /
-                                                   (double)f->buckets.timed_steps));
+                   cli_duration((double)f->buckets.hidden_ns / steps),
+                   cli_duration((double)f->buckets.exposed_ns / steps));
 }
 
 static void print_table(const struct train_command *command)
 {
     const struct weir_train_figures *f = &command->figures;
     struct weir_table table = {.alignment = "ll"};
-    char text[WEIR_TEXT_QUANTITY_SIZE];
     add_sizes(&table, command);
     add_losses(&table, f);
     add_times(&table, f);
     add_gradients(&table, f);
-    if (f->loader.waits > 0) {
+    if (f->loader.waits > 0)
         weir_table_add(&table, "batches\t%" PRIu64 " of %" PRIu64 " were waited for, %s in all",
                        f->loader.waits, f->loader.delivered,
-                       weir_text_duration(text, (double)f->loader.wait_ns));
-    }
+                       cli_duration((double)f->loader.wait_ns));
     weir_table_add(&table, "digest\t%016" PRIx64 " of the parameters", f->parameters_digest);
     cli_table_print(&table, stdout, 0);
 }
@@ -446,10 +436,8 @@ static json_t *loader(const struct weir_train_figures *f)
 
 static void set_figures(json_t *root, const struct weir_train_figures *f)
 {
-    char digest[24];
-    snprintf(digest, sizeof digest, "%016" PRIx64, f->parameters_digest);
     cli_json_set(root, "parameters", weir_json_count(f->parameters));
-    cli_json_set(root, "parameters_digest", json_string(digest));
+    cli_json_set(root, "parameters_digest", json_sprintf("%016" PRIx64, f->parameters_digest));
     cli_json_set(root, "samples", weir_json_count(f->samples));
     cli_json_set(root, "first_step", weir_json_count(f->first_step));
     cli_json_set(root, "steps", weir_json_count(f->steps));
