@@ -72,12 +72,13 @@ const char *weir_text_nearest(const char *name, const char *const *candidates, s
     return best;
 }
 
-const char *weir_text_signal(char *text, int number)
+struct weir_quantity weir_text_signal(int number)
 {
     const char *name = sigabbrev_np(number);
-    snprintf(text, WEIR_TEXT_QUANTITY_SIZE, "signal %d%s%s%s", number, name ? " (SIG" : "",
+    struct weir_quantity shown;
+    snprintf(shown.text, sizeof shown.text, "signal %d%s%s%s", number, name ? " (SIG" : "",
              name ? name : "", name ? ")" : "");
-    return text;
+    return shown;
 }
 
 void weir_text_variable(char *text, size_t size, const char *section, const char *key)
@@ -119,29 +120,29 @@ void weir_text_append(char *text, size_t size, size_t *used, const char *format,
 }
 
 // Three digits at any size; the smallest unit has no decimals.
-static const char *show(char *text, double value, double step, const char *const *units,
-                        size_t count)
+static struct weir_quantity show(double value, double step, const char *const *units, size_t count)
 {
+    struct weir_quantity shown;
     size_t unit = 0;
     while (value >= 999.5 && unit + 1 < count) {
         value /= step;
         unit++;
     }
     const int decimals = unit == 0 || value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
-    weir_c_format(text, WEIR_TEXT_QUANTITY_SIZE, "%.*f %s", decimals, value, units[unit]);
-    return text;
+    weir_c_format(shown.text, sizeof shown.text, "%.*f %s", decimals, value, units[unit]);
+    return shown;
 }
 
-const char *weir_text_duration(char *text, double ns)
+struct weir_quantity weir_text_duration(double ns)
 {
     static const char *const units[] = {"ns", "us", "ms", "s"};
-    return show(text, ns, 1000.0, units, sizeof units / sizeof *units);
+    return show(ns, 1000.0, units, sizeof units / sizeof *units);
 }
 
-const char *weir_text_bytes(char *text, uint64_t bytes)
+struct weir_quantity weir_text_bytes(uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-    return show(text, (double)bytes, 1024.0, units, sizeof units / sizeof *units);
+    return show((double)bytes, 1024.0, units, sizeof units / sizeof *units);
 }
 
 size_t weir_text_character(const char *text, size_t left)

@@ -80,15 +80,16 @@ char *weir_text_escaped(const char *text, const char *keep);
 // Whether weir_text_escape() would change nothing but the length.
 bool weir_text_is_clean(const char *text, const char *keep);
 
-#define WEIR_TEXT_QUANTITY_SIZE 32
+// A short text by value. That of a call, as in printf("%s", weir_text_duration(ns).text), lives until the end of
+// the whole expression.
+struct weir_quantity {
+    char text[32];
+};
 
-// "signal 11 (SIGSEGV)" in `text` of WEIR_TEXT_QUANTITY_SIZE bytes, which is returned.
-const char *weir_text_signal(char *text, int number);
-
-// "85.2 ms", "1.24 s", and "54.5 MiB", "7 B" in `text` of WEIR_TEXT_QUANTITY_SIZE bytes;
-// both return it.
-const char *weir_text_duration(char *text, double ns);
-const char *weir_text_bytes(char *text, uint64_t bytes);
+// "signal 11 (SIGSEGV)"; "85.2 ms", "1.24 s"; "54.5 MiB", "7 B".
+struct weir_quantity weir_text_signal(int number);
+struct weir_quantity weir_text_duration(double ns);
+struct weir_quantity weir_text_bytes(uint64_t bytes);
 
 // Writes "PATH: SENTENCE" into `message`. A path longer than 160 bytes keeps its
 // end, after "...", so that the sentence is never what is cut. Both are escaped as

@@ -463,10 +463,9 @@ static weir_status fill_chunks(weir_chunks *chunks, const struct weir_chunks_par
                              sizeof chunks->params));
     chunks->params.label = weir__pattern_keep(chunks->label, chunks->params.label, "chunks");
     TRY(make_plan(chunks));
-    char most[WEIR_TEXT_QUANTITY_SIZE];
-    weir_text_bytes(most, chunks->plan.most_count * widest(&chunks->params));
     snprintf(chunks->summary, sizeof chunks->summary, "%u chunks of at most %s",
-             (unsigned)chunks->plan.chunk_count, most);
+             (unsigned)chunks->plan.chunk_count,
+             weir_text_bytes(chunks->plan.most_count * widest(&chunks->params)).text);
     return make_queues(chunks, place);
 }
 

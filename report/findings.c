@@ -13,6 +13,50 @@
 #include "base/table.h"
 #include "base/text.h"
 
+// Kinds.
+
+static const struct kind {
+    weir_check_kind kind;
+    const char *name;
+    const char *meaning;
+} kinds[] = {
+#define KIND(name, value, id, meaning) {name, id, meaning},
+    WEIR_CHECK_KIND_TABLE(KIND)
+#undef KIND
+};
+
+enum {
+    KIND_COUNT = sizeof kinds / sizeof *kinds
+};
+
+const char *weir_findings_kind_at(size_t index)
+{
+    return index < KIND_COUNT ? kinds[index].name : NULL;
+}
+
+// KIND_COUNT: there is none.
+static size_t index_of(weir_check_kind kind)
+{
+    size_t index = 0;
+    while (index < KIND_COUNT && kinds[index].kind != kind)
+        index++;
+    return index;
+}
+
+const char *weir_findings_kind_name(weir_check_kind kind)
+{
+    const char *name = weir_findings_kind_at(index_of(kind));
+    return name ? name : "unknown";
+}
+
+weir_check_kind weir_findings_kind(const char *name)
+{
+    for (size_t i = 0; i < KIND_COUNT; i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return kinds[i].kind;
+    return (weir_check_kind)0;
+}
+
 // The report as JSON.
 
 #define FLAGS JSON_INDENT(1)
@@ -24,11 +68,6 @@ static json_t *text_of(const char *text)
     json_t *value = shown ? json_string(shown) : NULL;
     free(shown);
     return value;
-}
-
-static void set_count(json_t *object, const char *key, uint64_t number, bool *ok)
-{
-    weir_json_set(object, key, weir_json_count(number), ok);
 }
 
 // All of them NULL if out of memory.
@@ -73,22 +112,9 @@ void weir_findings_list(const struct weir_findings *findings, size_t first,
     }
 }
 
-// All but the findings.
-static char *frame_of(const struct weir_findings *findings)
+static json_t *rules_of(const struct weir_findings *findings, bool *ok)
 {
-    const struct weir_findings_sum sum = weir_findings_sum(findings);
-    bool ok = true;
-    json_t *root = json_object();
     json_t *rules = json_array();
-    set_count(root, "weir_check", 1, &ok);
-    weir_json_set(root, "program", text_of(findings->program), &ok);
-    set_count(root, "process", findings->process, &ok);
-    weir_json_set(root, "complete", json_boolean(findings->complete), &ok);
-    set_count(root, "errors", sum.errors, &ok);
-    set_count(root, "hints", sum.hints, &ok);
-    set_count(root, "suppressed", sum.suppressed, &ok);
-    set_count(root, "dropped", findings->dropped, &ok);
-    weir_json_set(root, "suppressions_file", text_of(findings->suppressions), &ok);
     for (size_t i = 0; i < findings->rule_count; i++) {
         const struct weir_suppression *rule = &findings->rules[i];
         weir_json_append(rules,
@@ -97,9 +123,24 @@ static char *frame_of(const struct weir_findings *findings)
                                    text_of(rule->first), "second", text_of(rule->second), "buffer",
                                    text_of(rule->buffer), "reason", text_of(rule->reason), "used",
                                    weir_json_count(rule->used)),
-                         &ok);
+                         ok);
     }
-    weir_json_set(root, "suppressions", rules, &ok);
+    return rules;
+}
+
+// All but the findings.
+static char *frame_of(const struct weir_findings *findings)
+{
+    const struct weir_findings_sum sum = weir_findings_sum(findings);
+    bool ok = true;
+    json_t *root =
+        json_pack("{s:i, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "weir_check", 1, "program",
+                  text_of(findings->program), "process", weir_json_count(findings->process),
+                  "complete", (int)findings->complete, "errors", weir_json_count(sum.errors),
+                  "hints", weir_json_count(sum.hints), "suppressed",
+                  weir_json_count(sum.suppressed), "dropped", weir_json_count(findings->dropped),
+                  "suppressions_file", text_of(findings->suppressions), "suppressions",
+                  rules_of(findings, &ok));
     return weir_json_text(root, ok, FLAGS, NULL);
 }
 
@@ -127,31 +168,6 @@ char *weir_findings_json(const struct weir_findings *findings)
 // The report as SARIF 2.1.0, for tools of code review. A result is placed at the second line, where
 // something is missing; the first is a related location.
 
-struct rule {
-    weir_check_kind kind;
-    const char *text;
-};
-
-static const struct rule sarif_rules[] = {
-    {WEIR_CHECK_READ_AFTER_WRITE, "An operation reads bytes that another queue writes, unordered."},
-    {WEIR_CHECK_WRITE_AFTER_READ, "An operation writes bytes that another queue reads, unordered."},
-    {WEIR_CHECK_WRITE_AFTER_WRITE, "Two queues write the same bytes, unordered."},
-    {WEIR_CHECK_HOST_READ, "The host reads bytes that a queue may still write."},
-    {WEIR_CHECK_HOST_WRITE, "The host writes bytes that a queue may still use."},
-    {WEIR_CHECK_OPEN_ACCESS, "An operation uses bytes that the host has not ended its access to."},
-    {WEIR_CHECK_AFTER_FREE, "Memory of a pool is used after its free."},
-    {WEIR_CHECK_UNWRITTEN, "An operation reads bytes that nothing has written."},
-    {WEIR_CHECK_OUTSIDE, "A kernel uses bytes outside the range that its launch declares."},
-    {WEIR_CHECK_IMPLIED_WAIT, "A queue waits for work after which it comes already."},
-    {WEIR_CHECK_NEEDLESS_WAIT, "A queue waits for work that no use of memory depends on."},
-    {WEIR_CHECK_FALSE_SHARING, "A queue waits for another that uses different bytes of a buffer."},
-    {WEIR_CHECK_NEEDLESS_SYNC, "The host waits for work that no use of memory depends on."},
-};
-
-enum {
-    RULE_COUNT = sizeof sarif_rules / sizeof *sarif_rules
-};
-
 static const char *level_of(weir_check_kind kind)
 {
     return kind >= WEIR_CHECK_FIRST_HINT ? "note" : "error";
@@ -160,13 +176,12 @@ static const char *level_of(weir_check_kind kind)
 static json_t *tool(bool *ok)
 {
     json_t *rules = json_array();
-    for (size_t i = 0; i < RULE_COUNT; i++)
+    for (size_t i = 0; i < KIND_COUNT; i++)
         weir_json_append(rules,
-                         json_pack("{s:s, s:{s:s}, s:{s:s}, s:{s:s}}", "id",
-                                   weir_findings_kind_name(sarif_rules[i].kind), "shortDescription",
-                                   "text", sarif_rules[i].text, "fullDescription", "text",
-                                   sarif_rules[i].text, "defaultConfiguration", "level",
-                                   level_of(sarif_rules[i].kind)),
+                         json_pack("{s:s, s:{s:s}, s:{s:s}, s:{s:s}}", "id", kinds[i].name,
+                                   "shortDescription", "text", kinds[i].meaning, "fullDescription",
+                                   "text", kinds[i].meaning, "defaultConfiguration", "level",
+                                   level_of(kinds[i].kind)),
                          ok);
     return json_pack("{s:{s:s, s:s, s:o}}", "driver", "name", "weir check", "version",
                      WEIR_VERSION_STRING, "rules", rules);
@@ -218,14 +233,6 @@ static json_t *related_of(const struct weir_check_use *use, bool *ok)
 
 // Results.
 
-static size_t rule_index(weir_check_kind kind)
-{
-    size_t index = 0;
-    while (index < RULE_COUNT && sarif_rules[index].kind != kind)
-        index++;
-    return index;
-}
-
 // What is suppressed is accepted and justified: readers hide it.
 static json_t *result_of(const struct weir_check_finding *finding, bool *ok)
 {
@@ -234,7 +241,7 @@ static json_t *result_of(const struct weir_check_finding *finding, bool *ok)
     json_t *result =
         json_pack("{s:s, s:o, s:s, s:{s:s+++}, s:o, s:o, s:o}", "ruleId",
                   weir_findings_kind_name(finding->kind), "ruleIndex",
-                  weir_json_count(rule_index(finding->kind)), "level", level_of(finding->kind),
+                  weir_json_count(index_of(finding->kind)), "level", level_of(finding->kind),
                   "message", "text", finding->message, ". To do: ", finding->remedy, ".",
                   "locations", at->file[0] ? json_pack("[o]", location_of(at)) : json_array(),
                   "occurrenceCount", weir_json_count(finding->count), "suppressions",
@@ -261,42 +268,6 @@ char *weir_findings_sarif(const struct weir_findings *findings)
 }
 
 // The report as text, and what its forms share.
-
-struct kind {
-    weir_check_kind kind;
-    const char *name;
-};
-
-static const struct kind kinds[] = {
-#define KIND(name, value, id) {name, id},
-    WEIR_CHECK_KIND_TABLE(KIND)
-#undef KIND
-};
-
-enum {
-    KIND_COUNT = sizeof kinds / sizeof *kinds
-};
-
-const char *weir_findings_kind_at(size_t index)
-{
-    return index < KIND_COUNT ? kinds[index].name : NULL;
-}
-
-const char *weir_findings_kind_name(weir_check_kind kind)
-{
-    for (size_t i = 0; i < KIND_COUNT; i++)
-        if (kinds[i].kind == kind)
-            return kinds[i].name;
-    return "unknown";
-}
-
-weir_check_kind weir_findings_kind(const char *name)
-{
-    for (size_t i = 0; i < KIND_COUNT; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return kinds[i].kind;
-    return (weir_check_kind)0;
-}
 
 struct weir_findings_sum weir_findings_sum(const struct weir_findings *findings)
 {

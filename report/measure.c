@@ -85,6 +85,7 @@ static void add_run(weir_report *report, size_t index, uint64_t from, uint64_t t
     const struct weir_trace_operation *operation = &trace->operations[index];
     const uint64_t begin = operation->start_ns > from ? operation->start_ns : from;
     const uint64_t end = operation->end_ns < to ? operation->end_ns : to;
+    const uint64_t latest = operation->latest_start_ns < end ? operation->latest_start_ns : end;
     if (!operation->timed) {
         report->summary.untimed++;
         return;
@@ -98,7 +99,7 @@ static void add_run(weir_report *report, size_t index, uint64_t from, uint64_t t
     report->lane_used[lane] = true;
     report->runs[report->run_count++] = (struct weir__run){
         .begin = begin,
-        .certain = begin,
+        .certain = latest > begin ? latest : begin,
         .end = end,
         .operation = index,
         .lane = lane,
@@ -120,29 +121,6 @@ static bool make_runs(weir_report *report)
     for (size_t i = 0; i < trace->operation_count; i++)
         add_run(report, i, report->params.from_ns, to);
     return true;
-}
-
-// Determines the latest start of runs of which only a lower bound of the start is known: the last
-// end of another run on the engine before the run's own end.
-static bool find_certain(weir_report *report)
-{
-    // Of the runs of a lane so far the last end, and the last one before that.
-    struct ends {
-        uint64_t last;
-        uint64_t before;
-    } *ends = calloc(report->lane_count + 1, sizeof *ends);
-    for (size_t i = 0; ends && i < report->run_count; i++) {
-        struct weir__run *run = &report->runs[report->by_end[i]];
-        struct ends *lane = &ends[run->lane];
-        if (run->end > lane->last)
-            *lane = (struct ends){run->end, lane->last};
-        if (report->trace->operations[run->operation].start_is_earliest &&
-            lane->before > run->begin)
-            run->certain = lane->before;
-    }
-    const bool made = ends;
-    free(ends);
-    return made;
 }
 
 static bool find_before(weir_report *report)
@@ -189,10 +167,8 @@ static bool measure_runs(weir_report *report)
         return false;
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
     report->by_end = order_runs(report, by_end);
-    if (!report->by_end || !find_certain(report))
-        return false;
     report->by_certain = order_runs(report, by_certain);
-    if (!report->by_certain || !find_before(report))
+    if (!report->by_end || !report->by_certain || !find_before(report))
         return false;
     find_span(report);
     return true;
@@ -216,8 +192,9 @@ struct group {
 #define NO_GROUP UINT32_MAX
 
 // A region's path without numbers: "frame 12/texture" is "frame/texture".
-static void region_family(const char *region, char *text, size_t size)
+static struct weir_trace_name region_family(const char *region)
 {
+    struct weir_trace_name family;
     size_t used = 0;
     while (*region) {
         const size_t length = strcspn(region, "/");
@@ -226,31 +203,33 @@ static void region_family(const char *region, char *text, size_t size)
             kept--;
         // "frame 12" without its number, but all of "frame12", "12" and "frame".
         kept = kept < length && kept > 1 && region[kept - 1] == ' ' ? kept - 1 : length;
-        for (size_t i = 0; i < kept && used + 1 < size; i++)
-            text[used++] = region[i];
+        for (size_t i = 0; i < kept && used + 1 < sizeof family.text; i++)
+            family.text[used++] = region[i];
         region += length;
-        if (*region && used + 1 < size)
-            text[used++] = '/';
+        if (*region && used + 1 < sizeof family.text)
+            family.text[used++] = '/';
         if (*region)
             region++;
     }
-    text[used] = '\0';
+    family.text[used] = '\0';
+    return family;
 }
 
-const char *weir__run_name(const weir_report *report, weir_report_table table,
-                           const struct weir__run *run, char *text, size_t size)
+struct weir_trace_name weir__run_name(const weir_report *report, weir_report_table table,
+                                      const struct weir__run *run)
 {
+    struct weir_trace_name kind;
     const struct weir_trace_operation *operation = operation_of(report, run);
     switch (table) {
     case WEIR_REPORT_QUEUES:
-        return weir_trace_queue_name(&report->trace->queues[operation->queue_index], text, size);
+        return weir_trace_queue_name(&report->trace->queues[operation->queue_index]);
     case WEIR_REPORT_KINDS:
-        return weir_trace_kind_name(operation->kind);
+        snprintf(kind.text, sizeof kind.text, "%s", weir_trace_kind_name(operation->kind));
+        return kind;
     case WEIR_REPORT_REGIONS:
-        region_family(operation->region, text, size);
-        return text;
+        return region_family(operation->region);
     default:
-        return weir_trace_operation_title(operation, text, size);
+        return weir_trace_operation_title(operation);
     }
 }
 
@@ -258,7 +237,6 @@ const char *weir__run_name(const weir_report *report, weir_report_table table,
 static bool find_group(weir_report *report, weir_report_table table, const struct weir__run *run,
                        uint32_t *out_group)
 {
-    char text[512];
     *out_group = NO_GROUP;
     if (table == WEIR_REPORT_ENGINES) {
         *out_group = run->lane;
@@ -267,8 +245,8 @@ static bool find_group(weir_report *report, weir_report_table table, const struc
             *out_group = table == WEIR_REPORT_DEVICES ? weir__lane_device(run->lane)
                                                       : operation_of(report, run)->queue_index;
     } else {
-        const char *name = weir__run_name(report, table, run, text, sizeof text);
-        const size_t number = *name ? weir_names_number(report->names, name) : NO_GROUP;
+        const struct weir_trace_name name = weir__run_name(report, table, run);
+        const size_t number = *name.text ? weir_names_number(report->names, name.text) : NO_GROUP;
         *out_group = (uint32_t)number;
         return number != SIZE_MAX;
     }
@@ -328,7 +306,6 @@ static void name_row(weir_report *report, weir_report_table table, uint32_t grou
 {
     const struct weir_trace *trace = report->trace;
     const struct weir_trace_queue *queue;
-    char text[512];
     switch (table) {
     case WEIR_REPORT_DEVICES:
         row->name = trace->devices[group].name;
@@ -336,7 +313,7 @@ static void name_row(weir_report *report, weir_report_table table, uint32_t grou
         break;
     case WEIR_REPORT_QUEUES:
         queue = &trace->queues[group];
-        row->name = weir_names_keep(report->names, weir_trace_queue_name(queue, text, sizeof text));
+        row->name = weir_names_keep(report->names, weir_trace_queue_name(queue).text);
         row->device = queue->device;
         row->queue = queue->id;
         break;
@@ -481,7 +458,6 @@ static void measure_summary(weir_report *report)
 static weir_status measure(weir_report *report)
 {
     const struct weir_report_params *params = &report->params;
-    char end[WEIR_TEXT_QUANTITY_SIZE];
     report->names = weir_names_create();
     if (!report->names || !measure_runs(report))
         return WEIR_ERROR_OUT_OF_MEMORY;
@@ -489,7 +465,7 @@ static weir_status measure(weir_report *report)
         return weir__report_fail(
             WEIR_ERROR_INVALID, "choose a window inside it",
             "no operation ran in the window that was asked for; the trace is %s long",
-            weir_text_duration(end, (double)report->trace->meta.end_ns));
+            weir_text_duration((double)report->trace->meta.end_ns).text);
     for (weir_report_table table = WEIR_REPORT_DEVICES; table <= WEIR_REPORT_REGIONS; table++)
         if (!measure_table(report, table))
             return WEIR_ERROR_OUT_OF_MEMORY;

@@ -3,15 +3,15 @@
 // Processes that write at the same time keep their names apart by a socket each, which is bound to a name of no
 // file system: it leaves no file, and goes with the process. A lock on the file itself would not do, as some
 // files are replaced each time they are written.
-#define _GNU_SOURCE // SOCK_CLOEXEC, O_PATH
+#define _GNU_SOURCE // SOCK_CLOEXEC, O_PATH, FNM_EXTMATCH
 
 #include "report/output_path.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <regex.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -235,9 +235,9 @@ static void add_part(struct weir_long_text *pattern, const char *from, const cha
     for (; from < end; from++) {
         const bool number = from[0] == '%' && from + 1 < end && from[1] == 'p';
         if (number)
-            weir_long_text_add(pattern, "[0-9]+");
+            weir_long_text_add(pattern, "+([0-9])");
         else
-            weir_long_text_add(pattern, strchr("\\^$.[]|()?*+{}", *from) ? "\\%c" : "%c", *from);
+            weir_long_text_add(pattern, strchr("\\?*+@![]()|", *from) ? "\\%c" : "%c", *from);
         from += number;
     }
 }
@@ -246,17 +246,10 @@ bool weir_output_path_is_of(const char *name, const char *wanted)
 {
     const char *rest = end_of_stem(wanted);
     struct weir_long_text pattern = {.text = NULL};
-    regex_t regex;
-    weir_long_text_add(&pattern, "^");
     add_part(&pattern, name_in(wanted), rest);
-    weir_long_text_add(&pattern, "(\\.[0-9]+)?%s", strstr(rest, ".rank") ? "" : "(\\.rank[0-9]+)?");
+    weir_long_text_add(&pattern, "?(.+([0-9]))%s", strstr(rest, ".rank") ? "" : "?(.rank+([0-9]))");
     add_part(&pattern, rest, rest + strlen(rest));
-    weir_long_text_add(&pattern, "$");
-    bool matches = !pattern.failed && regcomp(&regex, pattern.text, REG_EXTENDED | REG_NOSUB) == 0;
-    if (matches) {
-        matches = regexec(&regex, name, 0, NULL, 0) == 0;
-        regfree(&regex);
-    }
+    const bool matches = !pattern.failed && fnmatch(pattern.text, name, FNM_EXTMATCH) == 0;
     free(pattern.text);
     return matches;
 }

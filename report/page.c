@@ -76,8 +76,7 @@ static uint64_t text_number(struct page *page, const char *text)
 
 static uint64_t title_number(struct page *page, const struct weir_trace_operation *operation)
 {
-    char title[256];
-    return text_number(page, weir_trace_operation_title(operation, title, sizeof title));
+    return text_number(page, weir_trace_operation_title(operation).text);
 }
 
 static uint64_t grid_number(struct page *page, const struct weir_trace_operation *operation)
@@ -106,7 +105,6 @@ enum source {
     ENGINE,
     FLAGS,
     LINE,
-    CERTAIN, // the latest start
 };
 
 #define FIELD(field) offsetof(struct weir_trace_operation, field)
@@ -133,7 +131,7 @@ static const struct column {
     {"submit", NUMBER, FIELD(submit_ns)},
     {"submit_end", NUMBER, FIELD(submit_end_ns)},
     {"start", NUMBER, FIELD(start_ns)},
-    {"certain", CERTAIN, 0},
+    {"certain", NUMBER, FIELD(latest_start_ns)},
     {"end", NUMBER, FIELD(end_ns)},
 };
 
@@ -141,7 +139,6 @@ static uint64_t number_of(struct page *page, const struct column *column, size_t
 {
     const struct weir_trace_operation *operation = &page->trace->operations[index];
     const void *field = (const char *)operation + column->offset;
-    const uint32_t run = page->report->run_of[index];
     switch (column->source) {
     case NUMBER:
         return *(const uint64_t *)field;
@@ -158,11 +155,9 @@ static uint64_t number_of(struct page *page, const struct column *column, size_t
     case FLAGS:
         return flags_of(operation);
     case LINE:
-        return operation->line > 0 ? (uint64_t)operation->line : 0;
-    case CERTAIN:
         break;
     }
-    return run ? page->report->runs[run - 1].certain : operation->start_ns;
+    return operation->line > 0 ? (uint64_t)operation->line : 0;
 }
 
 static void write_operations(struct page *page)

@@ -78,15 +78,15 @@ static void before_find(const weir_report *report, const struct weir__run *run,
     }
 }
 
-// "'scale' on queue 'run'", for sentences. Returns `text`.
-static const char *describe(const weir_report *report, size_t operation, char *text, size_t size)
+// "'scale' on queue 'run'", for sentences.
+static struct weir_trace_name describe(const weir_report *report, size_t operation)
 {
     const struct weir_trace_operation *it = &report->trace->operations[operation];
-    char title[128];
-    char queue[64];
-    snprintf(text, size, "'%s' on queue '%s'", weir_trace_operation_title(it, title, sizeof title),
-             weir_trace_queue_name(&report->trace->queues[it->queue_index], queue, sizeof queue));
-    return text;
+    struct weir_trace_name name;
+    snprintf(name.text, sizeof name.text, "'%.127s' on queue '%.63s'",
+             weir_trace_operation_title(it).text,
+             weir_trace_queue_name(&report->trace->queues[it->queue_index]).text);
+    return name;
 }
 
 // The critical path, followed backwards: a cursor moves from the end of the span to its begin, and
@@ -161,15 +161,14 @@ static void walk(const weir_report *report, struct path *path, size_t run_index)
 {
     const uint64_t start = report->summary.begin_ns;
     uint64_t cursor = report->summary.end_ns;
-    char text[512];
     for (;;) {
         const struct weir__run *run = &report->runs[run_index];
         const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
         const uint64_t begin = run->begin > start ? run->begin : start;
         struct before before;
         if (begin < cursor) {
-            const char *name = weir__run_name(report, WEIR_REPORT_NAMES, run, text, sizeof text);
-            book(path, weir_names_find(report->names, name), cursor - begin, operation->bytes);
+            const struct weir_trace_name name = weir__run_name(report, WEIR_REPORT_NAMES, run);
+            book(path, weir_names_find(report->names, name.text), cursor - begin, operation->bytes);
             path->host_ns += run->of_device ? 0 : cursor - begin;
             cursor = begin;
         }
@@ -336,23 +335,18 @@ static void say_submit(const weir_report *report, const struct weir__run *run,
     const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
     const struct weir_trace_span *sync =
         span_at(report, operation->thread, gap->begin, WEIR_TRACE_SYNC);
-    char name[224];
-    char late[WEIR_TEXT_QUANTITY_SIZE];
     const uint64_t submit = operation->submit_ns > gap->begin ? operation->submit_ns : gap->begin;
     snprintf(text, size, "%s was submitted %s after the last work had ended%s%.64s",
-             describe(report, run->operation, name, sizeof name),
-             weir_text_duration(late, (double)(submit - gap->begin)),
+             describe(report, run->operation).text,
+             weir_text_duration((double)(submit - gap->begin)).text,
              sync ? "; its thread was in " : "", sync ? sync->name : "");
 }
 
 static void say_other(const weir_report *report, const struct weir__run *run, size_t other,
                       bool waited, char *text, size_t size)
 {
-    char name[224];
-    char what[224];
-    describe(report, run->operation, name, sizeof name);
-    describe(report, other, what, sizeof what);
-    snprintf(text, size, waited ? "%s waited for %s" : "%s came after %s in its queue", name, what);
+    snprintf(text, size, waited ? "%s waited for %s" : "%s came after %s in its queue",
+             describe(report, run->operation).text, describe(report, other).text);
 }
 
 // Finds the cause that delayed the run until shortly before it began.
@@ -362,8 +356,6 @@ static void attribute(const weir_report *report, const struct gap *gap,
     const struct weir__run *run = &report->runs[gap->next];
     const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
     struct before before;
-    char name[224];
-    char ready_text[WEIR_TEXT_QUANTITY_SIZE];
     before_find(report, run, &before);
     const uint64_t waited = operation_end(report, before.waited);
     const uint64_t queued = operation_end(report, before.queue);
@@ -389,8 +381,8 @@ static void attribute(const weir_report *report, const struct gap *gap,
         bubble->file = operation->file;
         bubble->line = operation->line;
         snprintf(text, size, "%s was free to run %s before it began",
-                 describe(report, run->operation, name, sizeof name),
-                 weir_text_duration(ready_text, (double)(run->begin - free_since)));
+                 describe(report, run->operation).text,
+                 weir_text_duration((double)(run->begin - free_since)).text);
     } else if (bubble->cause == WEIR_REPORT_CAUSE_SUBMIT) {
         say_submit(report, run, gap, text, size);
     } else {

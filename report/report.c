@@ -108,10 +108,9 @@ static weir_status parse_set(const weir_report *report, const char *text, struct
 
 static bool set_has(const weir_report *report, const struct set *set, const struct weir__run *run)
 {
-    char text[512];
     if (set->name)
         return (run->of_device || set->table != WEIR_REPORT_QUEUES) &&
-               strcmp(set->name, weir__run_name(report, set->table, run, text, sizeof text)) == 0;
+               strcmp(set->name, weir__run_name(report, set->table, run).text) == 0;
     if (set->engines)
         return (set->engines >> weir__lane_engine(run->lane) & 1) &&
                (run->of_device || set->engines == 1 << WEIR_ENGINE_HOST);
@@ -477,24 +476,22 @@ static bool compare(double value, const char *operator, double limit)
     return operator[1] ? value >= limit : value> limit;
 }
 
-static const char *show(char text[WEIR_TEXT_QUANTITY_SIZE], double value, enum unit unit)
+static struct weir_quantity show(double value, enum unit unit)
 {
+    struct weir_quantity shown;
     if (unit == TIME)
-        return weir_text_duration(text, value);
+        return weir_text_duration(value);
     if (unit == SHARE)
-        weir_c_format(text, WEIR_TEXT_QUANTITY_SIZE, "%.1f %%", 100 * value);
+        weir_c_format(shown.text, sizeof shown.text, "%.1f %%", 100 * value);
     else
-        weir_c_format(text, WEIR_TEXT_QUANTITY_SIZE, "%.6g", value);
-    return text;
+        weir_c_format(shown.text, sizeof shown.text, "%.6g", value);
+    return shown;
 }
 
 static void say(const struct condition *condition, const struct quantity *quantity,
                 struct weir_report_finding *check)
 {
     const enum unit unit = quantities[condition->quantity].unit;
-    char least[WEIR_TEXT_QUANTITY_SIZE];
-    char most[WEIR_TEXT_QUANTITY_SIZE];
-    char limit[WEIR_TEXT_QUANTITY_SIZE];
     size_t used = 0;
     weir_text_append(check->sentence, sizeof check->sentence, &used, "%s%.120s is ",
                      quantities[condition->quantity].what, condition->sets);
@@ -505,13 +502,13 @@ static void say(const struct condition *condition, const struct quantity *quanti
     }
     if (quantity->least < quantity->most)
         weir_text_append(check->sentence, sizeof check->sentence, &used, "between %s and %s",
-                         show(least, quantity->least, unit), show(most, quantity->most, unit));
+                         show(quantity->least, unit).text, show(quantity->most, unit).text);
     else
         weir_text_append(check->sentence, sizeof check->sentence, &used, "%s",
-                         show(least, quantity->least, unit));
+                         show(quantity->least, unit).text);
     weir_text_append(check->sentence, sizeof check->sentence, &used, "%s %s %s",
                      check->holds ? "," : ", and not", condition->operator,
-                     show(limit, condition->limit, unit));
+                     show(condition->limit, unit).text);
 }
 
 static weir_status check(const weir_report *report, const char *condition,

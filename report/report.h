@@ -109,8 +109,8 @@ bool weir__measure_path(weir_report *report);
 // Compares struct weir__row for qsort(): the busiest first, equal ones by name.
 int weir__rows_by_busy(const void *a, const void *b);
 
-// The name of a run's row in the table of queues, kinds, names or regions; "": it has none. May be `text`.
-const char *weir__run_name(const weir_report *report, weir_report_table table,
-                           const struct weir__run *run, char *text, size_t size);
+// The name of a run's row in the table of queues, kinds, names or regions; "": it has none.
+struct weir_trace_name weir__run_name(const weir_report *report, weir_report_table table,
+                                      const struct weir__run *run);
 
 #endif

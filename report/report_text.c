@@ -198,26 +198,25 @@ static double percent(uint64_t part, uint64_t whole)
 }
 
 // "61 %" or "40 to 61 %".
-static const char *show_range(char text[64], double least, double most)
+static struct weir_quantity show_range(double least, double most)
 {
+    struct weir_quantity shown;
     if (100 * (most - least) < 0.05)
-        weir_c_format(text, 64, "%.1f %%", 100 * most);
+        weir_c_format(shown.text, sizeof shown.text, "%.1f %%", 100 * most);
     else
-        weir_c_format(text, 64, "%.1f to %.1f %%", 100 * least, 100 * most);
-    return text;
+        weir_c_format(shown.text, sizeof shown.text, "%.1f to %.1f %%", 100 * least, 100 * most);
+    return shown;
 }
 
-static const char *show_times(char text[96], struct weir_report_time time)
+static struct weir_quantity show_times(struct weir_report_time time)
 {
-    char least[WEIR_TEXT_QUANTITY_SIZE];
-    char most[WEIR_TEXT_QUANTITY_SIZE];
-    weir_text_duration(least, (double)time.least_ns);
-    weir_text_duration(most, (double)time.most_ns);
-    if (strcmp(least, most) == 0)
-        snprintf(text, 96, "%s", most);
-    else
-        snprintf(text, 96, "%s to %s", least, most);
-    return text;
+    const struct weir_quantity least = weir_text_duration((double)time.least_ns);
+    const struct weir_quantity most = weir_text_duration((double)time.most_ns);
+    struct weir_quantity shown;
+    if (strcmp(least.text, most.text) == 0)
+        return most;
+    snprintf(shown.text, sizeof shown.text, "%.13s to %.13s", least.text, most.text);
+    return shown;
 }
 
 // Then rows of devices begin with the device's number.
@@ -266,9 +265,8 @@ static void add_summary(const weir_report *report, struct weir_long_text *text)
 {
     const struct weir_report_summary *s = &report->summary;
     struct weir_table cells = {.alignment = "ll"};
-    char time[WEIR_TEXT_QUANTITY_SIZE];
     weir_table_add(&cells, "span\t%s: idle %.1f %%, compute %.1f %%, other work %.1f %%",
-                   weir_text_duration(time, (double)s->span_ns), percent(s->idle_ns, s->span_ns),
+                   weir_text_duration((double)s->span_ns).text, percent(s->idle_ns, s->span_ns),
                    percent(s->compute_ns, s->span_ns), percent(s->non_compute_ns, s->span_ns));
     weir_table_add(&cells, "effective speed-up");
     if (*s->serial_reason)
@@ -282,7 +280,7 @@ static void add_summary(const weir_report *report, struct weir_long_text *text)
     if (has_several_devices(report))
         snprintf(device, sizeof device, " of device %" PRIu32, s->bound_device);
     weir_table_add(&cells, "bound\t%s, the busy time of engine %s%s; the span is %.2f times that",
-                   weir_text_duration(time, (double)s->bound_ns), s->bound_engine, device,
+                   weir_text_duration((double)s->bound_ns).text, s->bound_engine, device,
                    s->bound_distance);
     weir_table_add(
         &cells,
@@ -300,16 +298,14 @@ static void add_overlaps(const weir_report *report, struct weir_long_text *text)
     weir_table_add(&cells, "A / B\tboth ran\tof A");
     for (size_t i = 0; i < PAIR_COUNT; i++) {
         struct weir_report_overlap it;
-        char times[96];
-        char shares[64];
         if (weir_report_get_overlap(report, pairs[i].first, pairs[i].second, &it) != WEIR_OK) {
             text->failed = true;
             break;
         }
         if (it.first.most_ns > 0 && it.second.most_ns > 0)
             weir_table_add(&cells, "%s / %s\t%s\t%s", pairs[i].first, pairs[i].second,
-                           it.applies ? show_times(times, it.both) : "n/a",
-                           it.applies ? show_range(shares, it.least, it.most) : "n/a");
+                           it.applies ? show_times(it.both).text : "n/a",
+                           it.applies ? show_range(it.least, it.most).text : "n/a");
     }
     weir_table_end(&cells, 2, text);
 }
@@ -317,9 +313,6 @@ static void add_overlaps(const weir_report *report, struct weir_long_text *text)
 static void add_row(const weir_report *report, weir_report_table table,
                     const struct weir_report_row *row, struct weir_table *cells)
 {
-    char busy[96];
-    char bytes[WEIR_TEXT_QUANTITY_SIZE];
-    char longest[WEIR_TEXT_QUANTITY_SIZE];
     if (table <= WEIR_REPORT_ENGINES && has_several_devices(report))
         weir_table_add(cells, "%" PRIu32 ": %s", row->device, row->name);
     else
@@ -328,9 +321,9 @@ static void add_row(const weir_report *report, weir_report_table table,
         weir_table_add(cells, "%" PRIu64 " x", row->count);
     else
         weir_table_add(cells, "%" PRIu64 "\t%s\t%s", row->count,
-                       row->bytes ? weir_text_bytes(bytes, row->bytes) : "",
-                       weir_text_duration(longest, (double)row->longest_ns));
-    weir_table_add(cells, "%s\t%.1f %%", show_times(busy, row->busy), 100 * row->utilisation);
+                       row->bytes ? weir_text_bytes(row->bytes).text : "",
+                       weir_text_duration((double)row->longest_ns).text);
+    weir_table_add(cells, "%s\t%.1f %%", show_times(row->busy).text, 100 * row->utilisation);
 }
 
 static void add_table(const weir_report *report, weir_report_table table,
@@ -357,11 +350,9 @@ static void add_bubbles(const weir_report *report, bool of_bound, struct weir_lo
     struct weir_table cells = {.alignment = "rrl"};
     for (size_t i = 0; i < bubbles->count && i < LONGEST; i++) {
         const struct weir_report_bubble *bubble = &bubbles->items[i].bubble;
-        char length[WEIR_TEXT_QUANTITY_SIZE];
-        char at[WEIR_TEXT_QUANTITY_SIZE];
         weir_table_add(&cells, "%s\tat %s",
-                       weir_text_duration(length, (double)(bubble->end_ns - bubble->begin_ns)),
-                       weir_text_duration(at, (double)(bubble->begin_ns - report->origin_ns)));
+                       weir_text_duration((double)(bubble->end_ns - bubble->begin_ns)).text,
+                       weir_text_duration((double)(bubble->begin_ns - report->origin_ns)).text);
         if (*bubble->file)
             weir_table_add(&cells, "%s (%s:%d)", bubble->sentence, bubble->file, bubble->line);
         else
@@ -373,11 +364,10 @@ static void add_bubbles(const weir_report *report, bool of_bound, struct weir_lo
 static void add_all_bubbles(const weir_report *report, struct weir_long_text *text)
 {
     const struct weir_report_summary *summary = &report->summary;
-    char total[WEIR_TEXT_QUANTITY_SIZE];
     if (summary->bubbles > 0) {
         weir_long_text_add(text,
                            "\nbubbles: %" PRIu64 ", in which a device ran nothing, %s in all%s\n",
-                           summary->bubbles, weir_text_duration(total, (double)summary->bubbles_ns),
+                           summary->bubbles, weir_text_duration((double)summary->bubbles_ns).text,
                            summary->bubbles > LONGEST ? "; the longest" : "");
         add_bubbles(report, false, text);
     }

@@ -189,7 +189,8 @@ struct weir_trace_operation {
     // The engine may have begun later: from this time on the queue had no other work. The reader makes the start exact
     // where it can.
     bool start_is_earliest;
-    bool failed; // at submit
+    uint64_t latest_start_ns; // set by the reader
+    bool failed;              // at submit
     // Waits between the queue's operation before this one and this one.
     const struct weir_trace_wait *waits;
     size_t wait_count;
@@ -272,13 +273,17 @@ bool weir_trace_writer_flush(weir_trace_writer *writer);
 bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,
                              char *message, size_t message_size);
 
-// The name of an operation's row: the kernel's, "Memcpy HtoD (Pinned -> Device)",
-// "Memset (Device)", "host call". Returns `text`.
-const char *weir_trace_operation_title(const struct weir_trace_operation *operation, char *text,
-                                       size_t size);
+// A name by value. That of a call lives until the end of the whole expression.
+struct weir_trace_name {
+    char text[512];
+};
 
-// The displayed name of a queue: its label, or "queue 7". Returns `text`.
-const char *weir_trace_queue_name(const struct weir_trace_queue *queue, char *text, size_t size);
+// The name of an operation's row: the kernel's, "Memcpy HtoD (Pinned -> Device)",
+// "Memset (Device)", "host call".
+struct weir_trace_name weir_trace_operation_title(const struct weir_trace_operation *operation);
+
+// The displayed name of a queue: its label, or "queue 7".
+struct weir_trace_name weir_trace_queue_name(const struct weir_trace_queue *queue);
 
 // Whether tools take an operation of that name for communication: "nccl", and later "Kernel".
 bool weir_trace_is_communication(const char *name);

@@ -59,42 +59,44 @@ static char letter(enum weir_trace_memory memory)
     return memory == WEIR_TRACE_DEVICE_MEMORY || memory == WEIR_TRACE_MANAGED_MEMORY ? 'D' : 'H';
 }
 
-const char *weir_trace_operation_title(const struct weir_trace_operation *operation, char *text,
-                                       size_t size)
+struct weir_trace_name weir_trace_operation_title(const struct weir_trace_operation *operation)
 {
+    struct weir_trace_name title;
     const char *name = operation->name ? operation->name : "";
     switch (operation->kind) {
     case WEIR_TRACE_COPY:
-        snprintf(text, size, "Memcpy %cto%c (%s -> %s)", letter(operation->src_memory),
-                 letter(operation->dst_memory), memory_name(operation->src_memory),
-                 memory_name(operation->dst_memory));
+        snprintf(title.text, sizeof title.text, "Memcpy %cto%c (%s -> %s)",
+                 letter(operation->src_memory), letter(operation->dst_memory),
+                 memory_name(operation->src_memory), memory_name(operation->dst_memory));
         break;
     case WEIR_TRACE_FILL:
-        snprintf(text, size, "Memset (%s)", memory_name(operation->dst_memory));
+        snprintf(title.text, sizeof title.text, "Memset (%s)", memory_name(operation->dst_memory));
         break;
     case WEIR_TRACE_HOST_CALL:
     case WEIR_TRACE_GRAPH:
     case WEIR_TRACE_NATIVE:
-        snprintf(text, size, "%s%s%s",
+        snprintf(title.text, sizeof title.text, "%s%s%s",
                  operation->kind == WEIR_TRACE_HOST_CALL ? "host call"
                  : operation->kind == WEIR_TRACE_GRAPH   ? "graph"
                                                          : "native work",
                  *name ? " " : "", name);
         break;
     default:
-        snprintf(text, size, "%s", *name ? name : weir_trace_kind_name(operation->kind));
+        snprintf(title.text, sizeof title.text, "%s",
+                 *name ? name : weir_trace_kind_name(operation->kind));
         break;
     }
-    return text;
+    return title;
 }
 
-const char *weir_trace_queue_name(const struct weir_trace_queue *queue, char *text, size_t size)
+struct weir_trace_name weir_trace_queue_name(const struct weir_trace_queue *queue)
 {
+    struct weir_trace_name name;
     if (queue->label && *queue->label)
-        snprintf(text, size, "%s", queue->label);
+        snprintf(name.text, sizeof name.text, "%s", queue->label);
     else
-        snprintf(text, size, "queue %llu", (unsigned long long)queue->id);
-    return text;
+        snprintf(name.text, sizeof name.text, "queue %llu", (unsigned long long)queue->id);
+    return name;
 }
 
 bool weir_trace_is_communication(const char *name)

@@ -192,65 +192,69 @@ static bool complete_queues(struct weir__rows *rows)
     return true;
 }
 
-// If a driver tells only the end of a copy, the file has its earliest start: from then on its queue had no other work,
-// although the engine may have been busy with a copy of another queue. A copy engine makes one copy at a time, so where a
-// direction has one, a copy began when the one before it there had ended, if that was later. That is its exact start.
+// If a driver tells only the end of an operation, the file has its earliest start: from then on its queue had no other
+// work, although the engine may have been busy with work of another queue. Its latest start is the last end on the
+// engine before its own. A copy engine makes one copy at a time, so where a direction has one, that is its exact start.
 // Kernels share their engine, so their starts remain bounds.
 
-struct copy {
+struct run {
     struct weir_trace_operation *operation;
     size_t lane; // of a device an engine
+    bool alone;  // the engine makes one copy at a time
 };
 
 static int by_lane_and_end(const void *a, const void *b)
 {
-    const struct copy *x = a;
-    const struct copy *y = b;
+    const struct run *x = a;
+    const struct run *y = b;
     return x->lane != y->lane ? compare(x->lane, y->lane)
                               : compare(x->operation->end_ns, y->operation->end_ns);
 }
 
-// Of the directions that have one engine, in the order of their ends.
-static size_t find_copies(const struct weir_trace *trace, struct copy *copies)
+// In the order of their ends on each engine.
+static size_t list_runs(const struct weir_trace *trace, struct run *runs)
 {
     size_t count = 0;
-    for (size_t i = 0; i < trace->queue_count; i++) {
-        const struct weir_trace_queue *queue = &trace->queues[i];
-        const struct weir_trace_device *device = &trace->devices[queue->device_index];
-        for (size_t k = 0; k < queue->operation_count; k++) {
-            struct weir_trace_operation *it = &trace->operations[queue->first_operation + k];
-            if (it->timed &&
-                ((it->engine == WEIR_ENGINE_TO_DEVICE && device->copy_engines_to_device <= 1) ||
-                 (it->engine == WEIR_ENGINE_TO_HOST && device->copy_engines_to_host <= 1)))
-                copies[count++] =
-                    (struct copy){it, queue->device_index * WEIR_ENGINE_COUNT + it->engine};
-        }
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        struct weir_trace_operation *it = &trace->operations[i];
+        const size_t at = trace->queues[it->queue_index].device_index;
+        const struct weir_trace_device *device = &trace->devices[at];
+        const bool alone =
+            (it->engine == WEIR_ENGINE_TO_DEVICE && device->copy_engines_to_device <= 1) ||
+            (it->engine == WEIR_ENGINE_TO_HOST && device->copy_engines_to_host <= 1);
+        if (it->timed)
+            runs[count++] = (struct run){it, at * WEIR_ENGINE_COUNT + it->engine, alone};
     }
-    sort(copies, count, sizeof *copies, by_lane_and_end);
+    sort(runs, count, sizeof *runs, by_lane_and_end);
     return count;
 }
 
-static bool start_copies(struct weir__rows *rows)
+static bool find_starts(struct weir__rows *rows)
 {
     const struct weir_trace *trace = rows->trace;
     size_t bounds = 0;
-    for (size_t i = 0; i < trace->operation_count; i++)
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        trace->operations[i].latest_start_ns = trace->operations[i].start_ns;
         bounds += trace->operations[i].start_is_earliest;
-    struct copy *copies = bounds ? malloc(trace->operation_count * sizeof *copies) : NULL;
-    if (!copies)
+    }
+    struct run *runs = bounds ? malloc(trace->operation_count * sizeof *runs) : NULL;
+    if (!runs)
         return bounds ? weir__rows_no_memory(rows) : true;
-    const size_t count = find_copies(trace, copies);
-    uint64_t before_ns = 0; // the last end before that of the present copy
+    const size_t count = list_runs(trace, runs);
+    uint64_t before_ns = 0; // the last end before that of the present run
     for (size_t i = 0; i < count; i++) {
-        struct weir_trace_operation *it = copies[i].operation;
-        const bool first = i == 0 || copies[i - 1].lane != copies[i].lane;
-        const uint64_t last_ns = first ? 0 : copies[i - 1].operation->end_ns;
+        struct weir_trace_operation *it = runs[i].operation;
+        const bool first = i == 0 || runs[i - 1].lane != runs[i].lane;
+        const uint64_t last_ns = first ? 0 : runs[i - 1].operation->end_ns;
         before_ns = first || last_ns < it->end_ns ? last_ns : before_ns;
         if (it->start_is_earliest && it->start_ns < before_ns)
-            it->start_ns = before_ns;
-        it->start_is_earliest = false;
+            it->latest_start_ns = before_ns;
+        if (runs[i].alone) {
+            it->start_ns = it->latest_start_ns;
+            it->start_is_earliest = false;
+        }
     }
-    free(copies);
+    free(runs);
     return true;
 }
 
@@ -397,5 +401,5 @@ bool weir__rows_finish(struct weir__rows *rows)
         const bool first = !before || before->queue_index != trace->operations[i].queue_index;
         trace->operations[i].sequence = first ? 1 : before->sequence + 1;
     }
-    return start_copies(rows) && resolve_waits(rows) && tell_end(rows);
+    return find_starts(rows) && resolve_waits(rows) && tell_end(rows);
 }

@@ -95,9 +95,8 @@ static void add_collective(struct weir_long_text *out, const struct weir_trace_o
 static void row_operation(struct weir_long_text *out, const struct weir_trace_operation *operation,
                           uint32_t device, uint64_t correlation)
 {
-    char title[192];
-    weir_trace_operation_title(operation, title, sizeof title);
-    row_begin(out, operation->timed ? "X" : "i", title, device, operation->queue);
+    row_begin(out, operation->timed ? "X" : "i", weir_trace_operation_title(operation).text, device,
+              operation->queue);
     weir__out_string_field(out, "cat", operation->timed ? category(operation) : "untimed");
     if (operation->timed) {
         put_times(out, operation->start_ns, operation->end_ns);
@@ -354,14 +353,13 @@ void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace
 void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue)
 {
     struct queue *known = queue_of(writer, queue->id);
-    char name[160];
     if (!known) {
         fail(writer, "");
         return;
     }
     known->device = queue->device;
     write_name(writer, WEIR__TRACE_QUEUE_ROW, queue->device, queue->id,
-               weir_trace_queue_name(queue, name, sizeof name), weir__queue_fields, queue);
+               weir_trace_queue_name(queue).text, weir__queue_fields, queue);
 }
 
 void weir_trace_writer_thread(weir_trace_writer *writer, const struct weir_trace_thread *thread)

@@ -24,38 +24,35 @@
 #include <weir/common.h>
 #include <weir/status.h>
 
-// The one table of kinds: X(name, value, id). "First" and "second" are the two operations in the
-// order in which they were submitted. Kinds from 100 on are hints: nothing is wrong, but something
-// is needless or slow.
-#define WEIR_CHECK_KIND_TABLE(X)                                                               \
-    /* The second operation reads bytes that the first one writes, and nothing orders them. */ \
-    X(WEIR_CHECK_READ_AFTER_WRITE, 1, "read-after-write")                                      \
-    /* The second one writes bytes that the first one reads. */                                \
-    X(WEIR_CHECK_WRITE_AFTER_READ, 2, "write-after-read")                                      \
-    X(WEIR_CHECK_WRITE_AFTER_WRITE, 3, "write-after-write")                                    \
-    /* The host reads bytes that a queue may still write. */                                   \
-    X(WEIR_CHECK_HOST_READ, 4, "host-read")                                                    \
-    /* The host writes bytes that a queue may still read or write. */                          \
-    X(WEIR_CHECK_HOST_WRITE, 5, "host-write")                                                  \
-    /* An operation uses bytes between weir_host_begin() and weir_host_end() of the host. */   \
-    X(WEIR_CHECK_OPEN_ACCESS, 6, "open-access")                                                \
-    /* Memory of a pool is used after it was returned, or returned while it is in use. */      \
-    X(WEIR_CHECK_AFTER_FREE, 7, "after-free")                                                  \
-    /* Bytes are read that nothing has written. */                                             \
-    X(WEIR_CHECK_UNWRITTEN, 8, "unwritten")                                                    \
-    /* A kernel uses bytes outside the range that its launch declares. */                      \
-    X(WEIR_CHECK_OUTSIDE, 9, "outside")                                                        \
-    /* A wait for a record after which its queue comes already. */                             \
-    X(WEIR_CHECK_IMPLIED_WAIT, 100, "implied-wait")                                            \
-    /* A wait of a queue that no use of memory needs. */                                       \
-    X(WEIR_CHECK_NEEDLESS_WAIT, 101, "needless-wait")                                          \
-    /* The same, and the two queues use different bytes of one buffer. */                      \
-    X(WEIR_CHECK_FALSE_SHARING, 102, "false-sharing")                                          \
-    /* A wait of the host that no use of memory needs. */                                      \
-    X(WEIR_CHECK_NEEDLESS_SYNC, 103, "needless-sync")
+// The one table of kinds: X(name, value, id, meaning). Of two operations the second is the one that was submitted
+// later. Kinds from 100 on are hints: nothing is wrong, but something is needless or slow.
+#define WEIR_CHECK_KIND_TABLE(X)                                                                   \
+    X(WEIR_CHECK_READ_AFTER_WRITE, 1, "read-after-write",                                          \
+      "An operation reads bytes that another queue writes, unordered.")                            \
+    X(WEIR_CHECK_WRITE_AFTER_READ, 2, "write-after-read",                                          \
+      "An operation writes bytes that another queue reads, unordered.")                            \
+    X(WEIR_CHECK_WRITE_AFTER_WRITE, 3, "write-after-write",                                        \
+      "Two queues write the same bytes, unordered.")                                               \
+    X(WEIR_CHECK_HOST_READ, 4, "host-read", "The host reads bytes that a queue may still write.")  \
+    X(WEIR_CHECK_HOST_WRITE, 5, "host-write", "The host writes bytes that a queue may still use.") \
+    X(WEIR_CHECK_OPEN_ACCESS, 6, "open-access",                                                    \
+      "An operation uses bytes that the host has not ended its access to.")                        \
+    X(WEIR_CHECK_AFTER_FREE, 7, "after-free",                                                      \
+      "Memory of a pool is used after its free, or freed while it is used.")                       \
+    X(WEIR_CHECK_UNWRITTEN, 8, "unwritten", "An operation reads bytes that nothing has written.")  \
+    X(WEIR_CHECK_OUTSIDE, 9, "outside",                                                            \
+      "A kernel uses bytes outside the range that its launch declares.")                           \
+    X(WEIR_CHECK_IMPLIED_WAIT, 100, "implied-wait",                                                \
+      "A queue waits for work after which it comes already.")                                      \
+    X(WEIR_CHECK_NEEDLESS_WAIT, 101, "needless-wait",                                              \
+      "A queue waits for work that no use of memory depends on.")                                  \
+    X(WEIR_CHECK_FALSE_SHARING, 102, "false-sharing",                                              \
+      "A queue waits for another that uses different bytes of a buffer.")                          \
+    X(WEIR_CHECK_NEEDLESS_SYNC, 103, "needless-sync",                                              \
+      "The host waits for work that no use of memory depends on.")
 
 typedef enum weir_check_kind {
-#define WEIR_CHECK_KIND_ENTRY(name, value, id) name = value,
+#define WEIR_CHECK_KIND_ENTRY(name, value, id, meaning) name = value,
     WEIR_CHECK_KIND_TABLE(WEIR_CHECK_KIND_ENTRY)
 #undef WEIR_CHECK_KIND_ENTRY
 } weir_check_kind;

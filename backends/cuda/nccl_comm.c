@@ -300,7 +300,6 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
                                   const struct weir_comm_setup *setup, uint8_t *ends)
 {
     const uint64_t start_ns = weir_clock_now_ns();
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     weir_status status = WEIR_OK;
     do {
         const uint64_t passed_ns = weir_clock_now_ns() - start_ns;
@@ -313,8 +312,7 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
             return weir_host_fail(comm->device->module->host, WEIR_ERROR_COMM,
                                   "NCCL_DEBUG=INFO makes NCCL print where it waits",
                                   "ncclCommInitRank has not returned in %s on rank %u",
-                                  weir_text_duration(duration, (double)setup->timeout_ns),
-                                  comm->rank);
+                                  weir_text_duration((double)setup->timeout_ns).text, comm->rank);
         status = setup->all_gather(setup, &done, ends, sizeof done);
     } while (status == WEIR_OK && memchr(ends, 0, setup->count));
     return status;

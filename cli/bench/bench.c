@@ -272,8 +272,7 @@ struct bench_samples bench_scaled(struct bench_samples samples, double by)
 
 const char *bench_bytes(uint64_t bytes)
 {
-    char text[WEIR_TEXT_QUANTITY_SIZE];
-    return cli_copy(weir_text_bytes(text, bytes));
+    return cli_copy(weir_text_bytes(bytes).text);
 }
 
 const char *const bench_off_on[] = {"off", "on", NULL};

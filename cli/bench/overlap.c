@@ -315,16 +315,9 @@ static void plot_way(struct overlap *o, const struct way *way, struct bench_samp
                  queues ? cli_text(", %u queues", (unsigned)way->plan.queue_count) : "",
                  way->reference->kernel_name,
                  sizes ? cli_text(", %s", bench_bytes(way->reference->size)) : "");
-    struct cli_plot_series *series = cli_plot_series(&bench.plot, name);
-    const struct cli_plot_point point = {way->plan.chunk_count, spread.median, spread.minimum,
-                                         spread.maximum};
-    size_t at = series->count;
-    cli_plot_add(series, point);
-    // The points are sorted by x; `auto` may have chosen any number of chunks.
-    for (; at > 0 && at < series->count && series->points[at - 1].x > point.x; at--) {
-        series->points[at] = series->points[at - 1];
-        series->points[at - 1] = point;
-    }
+    cli_plot_add(cli_plot_series(&bench.plot, name),
+                 (struct cli_plot_point){way->plan.chunk_count, spread.median, spread.minimum,
+                                         spread.maximum});
 }
 
 static void put_way(struct overlap *o, struct bench_table *table, const struct way *way)

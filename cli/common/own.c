@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
-
 struct owned {
     struct owned *next;
     void (*destroy)(void *object);
@@ -81,21 +79,6 @@ char *cli_text(const char *format, ...)
     const int length = vasprintf(&text, format, arguments);
     va_end(arguments);
     return own_memory(length < 0 ? NULL : text, strlen(format));
-}
-
-char *cli_duration(double ns)
-{
-    return cli_copy(weir_text_duration((char[WEIR_TEXT_QUANTITY_SIZE]){0}, ns));
-}
-
-char *cli_bytes(uint64_t bytes)
-{
-    return cli_copy(weir_text_bytes((char[WEIR_TEXT_QUANTITY_SIZE]){0}, bytes));
-}
-
-char *cli_signal_name(int number)
-{
-    return cli_copy(weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, number));
 }
 
 char *cli_take_text(struct weir_long_text *text)

@@ -6,7 +6,6 @@
 #define WEIR_CLI_COMMON_OWN_H
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include <weir/status.h>
 
@@ -34,10 +33,6 @@ void cli_fail_late(void);
 void *cli_allocate(size_t count, size_t size);
 char *cli_copy(const char *text);
 char *cli_text(const char *format, ...) WEIR_PRINTF(1, 2);
-// "85.2 ms", "54.5 MiB", "signal 11 (SIGSEGV)".
-char *cli_duration(double ns);
-char *cli_bytes(uint64_t bytes);
-char *cli_signal_name(int number);
 // The same of a text that was put together.
 char *cli_take_text(struct weir_long_text *text);
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/common/own.h"
 
 enum {
@@ -46,8 +47,12 @@ struct cli_plot_series *cli_plot_series(struct cli_plot *plot, const char *name)
 
 void cli_plot_add(struct cli_plot_series *series, struct cli_plot_point point)
 {
-    if (series->count < CLI_PLOT_POINTS_MAX)
-        series->points[series->count++] = point;
+    if (series->count == CLI_PLOT_POINTS_MAX)
+        return;
+    size_t at = series->count++;
+    for (; at > 0 && series->points[at - 1].x > point.x; at--)
+        series->points[at] = series->points[at - 1];
+    series->points[at] = point;
 }
 
 size_t cli_plot_group(struct cli_plot *plot, const char *name)
@@ -139,15 +144,17 @@ void cli_plot_label(FILE *to, double x, double y, const char *attributes, const 
 }
 
 // 1024 and its multiples as 1K, 1M, 1G.
-static void number_text(double value, bool binary, char *text, size_t size)
+static struct weir_quantity number_text(double value, bool binary)
 {
     static const char *const units[] = {"", "K", "M", "G", "T"};
+    struct weir_quantity shown;
     size_t unit = 0;
     while (binary && value >= 1024 && unit + 1 < sizeof units / sizeof *units) {
         value /= 1024;
         unit++;
     }
-    snprintf(text, size, "%.6g%s", value, units[unit]);
+    snprintf(shown.text, sizeof shown.text, "%.6g%s", value, units[unit]);
+    return shown;
 }
 
 // Parts.
@@ -173,14 +180,13 @@ static void put_y_axis(FILE *to, const struct cli_plot *plot, const struct scale
 {
     const int count = (int)lround(scale->top / scale->step);
     for (int i = 0; i <= count; i++) {
-        char text[32];
         const double y = y_of(scale, scale->step * i);
         fprintf(to,
                 "<line x1=\"%d\" y1=\"%.1f\" x2=\"%d\" y2=\"%.1f\" stroke=\"%s\" "
                 "stroke-opacity=\"%s\"/>\n",
                 LEFT, y, RIGHT, y, CLI_PLOT_INK, i == 0 ? "1" : "0.25");
-        number_text(scale->step * i, false, text, sizeof text);
-        cli_plot_label(to, LEFT - 8, y + 4, "text-anchor=\"end\"", text);
+        cli_plot_label(to, LEFT - 8, y + 4, "text-anchor=\"end\"",
+                       number_text(scale->step * i, false).text);
     }
     fprintf(to, "<text transform=\"translate(22 %d) rotate(-90)\" text-anchor=\"middle\">",
             (TOP + BOTTOM) / 2);
@@ -190,12 +196,11 @@ static void put_y_axis(FILE *to, const struct cli_plot *plot, const struct scale
 
 static void put_x_tick(FILE *to, const struct cli_plot *plot, const struct scale *scale, double at)
 {
-    char text[32];
     const double x = x_of(scale, at);
     fprintf(to, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" stroke=\"%s\"/>\n", x, BOTTOM, x,
             BOTTOM + 5, CLI_PLOT_INK);
-    number_text(plot->doubling ? exp2(at) : at, plot->doubling, text, sizeof text);
-    cli_plot_label(to, x, BOTTOM + 20, "text-anchor=\"middle\"", text);
+    cli_plot_label(to, x, BOTTOM + 20, "text-anchor=\"middle\"",
+                   number_text(plot->doubling ? exp2(at) : at, plot->doubling).text);
 }
 
 static void put_group_names(FILE *to, const struct cli_plot *plot, const struct scale *scale)

@@ -24,7 +24,7 @@ struct cli_plot_point {
 
 struct cli_plot_series {
     char name[CLI_PLOT_TEXT];
-    struct cli_plot_point points[CLI_PLOT_POINTS_MAX]; // of lines: in rising order of x
+    struct cli_plot_point points[CLI_PLOT_POINTS_MAX]; // in rising order of x
     size_t count;
 };
 
@@ -47,7 +47,7 @@ struct cli_plot {
 // The series of this name, made if it is new; the last one when there are too many.
 struct cli_plot_series *cli_plot_series(struct cli_plot *plot, const char *name);
 
-// Adds a point; one too many is left out.
+// Adds a point at its place; one too many is left out.
 void cli_plot_add(struct cli_plot_series *series, struct cli_plot_point point);
 
 // The number of the group of this name, made if it is new.

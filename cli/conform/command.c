@@ -287,7 +287,7 @@ static char *filter_of_rest(const struct conform *conform)
 static const char *describe_end(int status)
 {
     return WIFSIGNALED(status)
-               ? cli_text("ended the program with %s", cli_signal_name(WTERMSIG(status)))
+               ? cli_text("ended the program with %s", weir_text_signal(WTERMSIG(status)).text)
                : cli_text("ended the program with status %d", WEXITSTATUS(status));
 }
 
@@ -408,7 +408,8 @@ static void print_text(const struct conform *conform)
     printf("%s%s%s on '%s' (%s; %s)\n", conform->plugins, *conform->plugins ? " > " : "",
            conform->module, conform->device, conform->platform, conform->driver);
     printf("%zu %s in %s: %zu passed, %zu failed, %zu skipped\n", conform->count,
-           conform->count == 1 ? "test" : "tests", cli_duration((double)conform->elapsed_ns),
+           conform->count == 1 ? "test" : "tests",
+           weir_text_duration((double)conform->elapsed_ns).text,
            conform_count(conform, CONFORM_PASSED), conform_count(conform, CONFORM_FAILED),
            conform_count(conform, CONFORM_SKIPPED));
 }

@@ -108,7 +108,8 @@ static void tell_address(struct doctor *doctor, const struct addrinfo *address, 
                : error ? DOCTOR_NOTE
                        : DOCTOR_OK,
                "reaching", last ? remedy_of(error) : NULL, "%s, port %s%s%s", name, port,
-               error ? ": " : ", answers in ", error ? strerror(error) : cli_duration(ns));
+               error ? ": " : ", answers in ",
+               error ? strerror(error) : weir_text_duration(ns).text);
     *reached = *reached || !error;
 }
 
@@ -264,7 +265,8 @@ static void tell(const struct link *link)
                    "let both machines run the same version of weir",
                    "the larger one of 1 and 2 came out as %d", (int)value);
     else
-        doctor_ok(link->doctor, "exchange", "an all-reduce of 4 bytes takes %s", cli_duration(ns));
+        doctor_ok(link->doctor, "exchange", "an all-reduce of 4 bytes takes %s",
+                  weir_text_duration(ns).text);
 }
 
 static void meet(struct link *link, const struct doctor_comm *comm, const char *host,

@@ -102,10 +102,11 @@ static void add_limit(struct weir_table *table, const struct limit *limit)
 {
     switch (limit->form) {
     case BYTES:
-        weir_table_add(table, "%s", cli_bytes(limit->value));
+        weir_table_add(table, "%s", weir_text_bytes(limit->value).text);
         break;
     case NANOSECONDS:
-        weir_table_add(table, "%s", limit->value ? cli_duration((double)limit->value) : "no");
+        weir_table_add(table, "%s",
+                       limit->value ? weir_text_duration((double)limit->value).text : "no");
         break;
     case YES_OR_NO:
         weir_table_add(table, "%s", limit->value ? "yes" : "no");

@@ -169,7 +169,7 @@ static void doctor_devices(struct doctor *doctor)
             continue;
         }
         doctor_ok(doctor, "device", "%zu: %s (%s; %s), %s", i, info.name, info.platform,
-                  info.driver, cli_bytes(info.memory_bytes));
+                  info.driver, weir_text_bytes(info.memory_bytes).text);
     }
 }
 
@@ -458,7 +458,7 @@ static void judge_times(struct doctor *doctor, struct round_trip *trip)
                    "the later of two events has the earlier time");
     else
         doctor_ok(doctor, "self-test", "events are timed: the kernel took %s",
-                  cli_duration((double)(after - before)));
+                  weir_text_duration((double)(after - before)).text);
 }
 
 // The probes.

@@ -164,7 +164,7 @@ static const char *outcome_text(const struct run *run)
     const char *name = outcomes[run->outcome].name;
     switch (run->outcome) {
     case CRASH:
-        return cli_text("crash: %s", cli_signal_name(run->code - CLI_SIGNALLED));
+        return cli_text("crash: %s", weir_text_signal(run->code - CLI_SIGNALLED).text);
     case HANG:
         return "hang: killed";
     case TOLD:

@@ -44,7 +44,7 @@ static const char *show_others(const struct launch *launch, const char *what, co
 static void tell_end(const struct launch *launch)
 {
     if (launch->first_failed < 0) {
-        cli_error("interrupted by %s: %s", cli_signal_name(launch->signal),
+        cli_error("interrupted by %s: %s", weir_text_signal(launch->signal).text,
                   show_others(launch, "rank", "it"));
         return;
     }
@@ -52,7 +52,7 @@ static void tell_end(const struct launch *launch)
     const char *others = show_others(launch, "other rank", "SIGTERM");
     cli_error("rank %d of %" PRIu64 " (process %d) %s%s%s", launch->first_failed,
               launch->options->count, (int)rank->process,
-              rank->signal ? cli_text("was ended by %s", cli_signal_name(rank->signal))
+              rank->signal ? cli_text("was ended by %s", weir_text_signal(rank->signal).text)
                            : cli_text("ended with %d", rank->code),
               *others ? "; " : "", others);
 }

@@ -64,7 +64,7 @@ static const char *show_end(const struct cli_program_end *end)
     if (end->late)
         return "did not end in time";
     if (end->code > CLI_SIGNALLED)
-        return cli_text("ended by %s", cli_signal_name(end->code - CLI_SIGNALLED));
+        return cli_text("ended by %s", weir_text_signal(end->code - CLI_SIGNALLED).text);
     return cli_text("ended with %d", end->code);
 }
 
@@ -353,7 +353,7 @@ static void check_usable(const struct settings *settings, const struct result *p
     if (code > CLI_SIGNALLED && cli_program_signal() == 0) {
         relay(plain);
         cli_error("%s ended by %s without the plugin, so there is no result to compare with",
-                  settings->command[0], cli_signal_name(code - CLI_SIGNALLED));
+                  settings->command[0], weir_text_signal(code - CLI_SIGNALLED).text);
     }
     cli_end(code);
 }

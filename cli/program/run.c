@@ -249,7 +249,8 @@ static struct cli_program_end finish(const struct cli_program *program, pid_t pr
     const int received = cli_program_signal();
     // The reader of captured output tells of a signal itself; one that this process received too is not told.
     if (WIFSIGNALED(status) && !program->messages && !end.late && WTERMSIG(status) != received)
-        cli_error("%s was ended by %s", program->command[0], cli_signal_name(WTERMSIG(status)));
+        cli_error("%s was ended by %s", program->command[0],
+                  weir_text_signal(WTERMSIG(status)).text);
     end.code = WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
     return end;
 }

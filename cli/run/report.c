@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/common/own.h"
 #include "cli/common/signals.h"
@@ -103,14 +104,14 @@ static void add_warm(struct weir_table *table, const struct weir_pipeline_statis
     weir_table_add(table,
                    "%" PRIu64 " frame%s in %s, up to %" PRIu32 " in flight: %.2f frames/s, %s each",
                    warm->succeeded, warm->succeeded == 1 ? "" : "s",
-                   cli_duration((double)warm->wall_ns), warm->in_flight_max,
+                   weir_text_duration((double)warm->wall_ns).text, warm->in_flight_max,
                    frames_per_second(warm),
-                   cli_duration((double)warm->wall_ns / (double)warm->succeeded));
+                   weir_text_duration((double)warm->wall_ns / (double)warm->succeeded).text);
     weir_table_add(table, "latency\tp50 %s, p99 %s, min %s, max %s, waits for a slot included",
-                   cli_duration((double)warm->latency_p50_ns),
-                   cli_duration((double)warm->latency_p99_ns),
-                   cli_duration((double)warm->latency_min_ns),
-                   cli_duration((double)warm->latency_max_ns));
+                   weir_text_duration((double)warm->latency_p50_ns).text,
+                   weir_text_duration((double)warm->latency_p99_ns).text,
+                   weir_text_duration((double)warm->latency_min_ns).text,
+                   weir_text_duration((double)warm->latency_max_ns).text);
 }
 
 // One frame's time does not include its failed predecessors'.
@@ -143,7 +144,7 @@ static void print_summary(const struct run *run, const struct weir_pipeline_stat
                        "first\t%" PRIu64
                        " frame%s in %s: the driver compiles kernels at their first "
                        "launch, unless its cache has them",
-                       frames, frames == 1 ? "" : "s", cli_duration(first_ns(run)));
+                       frames, frames == 1 ? "" : "s", weir_text_duration(first_ns(run)).text);
         add_warm(&table, warm);
     }
     cli_table_print(&table, stdout, 0);
@@ -151,7 +152,7 @@ static void print_summary(const struct run *run, const struct weir_pipeline_stat
 
 static void add_duration(struct weir_table *table, uint64_t total_ns, uint64_t count)
 {
-    weir_table_add(table, "%s", cli_duration((double)total_ns / (double)count));
+    weir_table_add(table, "%s", weir_text_duration((double)total_ns / (double)count).text);
 }
 
 // What the rows of stages are parts of.
@@ -196,7 +197,8 @@ static void print_stages(const struct whole *whole)
     cli_table_print(&table, stdout, 0);
     if (is_warm)
         printf("\noverlap: %s, %.1f %% of the stages' busy time ran beside another stage\n",
-               cli_duration((double)warm->overlap_ns), share(warm->overlap_ns, warm->busy_ns));
+               weir_text_duration((double)warm->overlap_ns).text,
+               share(warm->overlap_ns, warm->busy_ns));
 }
 
 static void print_devices(const struct run *run)
@@ -211,7 +213,7 @@ static void print_devices(const struct run *run)
             weir_table_add(&table, "%" PRIu64 "\t\t", s->succeeded);
         else
             weir_table_add(&table, "%" PRIu64 "\t%s\t%.1f %%", s->succeeded,
-                           cli_duration((double)s->covered_ns),
+                           weir_text_duration((double)s->covered_ns).text,
                            share(s->covered_ns, run->statistics.wall_ns));
     }
     printf("\n");

@@ -140,11 +140,11 @@ void cli_sim_take(const struct sim_run *run, struct sim_point *point)
 
 void cli_sim_add_point(struct weir_table *table, const struct sim_point *point, double first_ns)
 {
-    weir_table_add(table, "%s", cli_duration(point->span_ns));
+    weir_table_add(table, "%s", weir_text_duration(point->span_ns).text);
     weir_table_add(table, first_ns > 0 ? "%.3f" : "n/a", point->span_ns / first_ns);
     weir_table_add(table, isnan(point->hidden) ? "n/a" : "%.1f %%", 100 * point->hidden);
     weir_table_add(table, "%.1f %%", 100 * point->idle);
-    weir_table_add(table, "%s %s", cli_duration(point->bound_ns), point->bound_engine);
+    weir_table_add(table, "%s %s", weir_text_duration(point->bound_ns).text, point->bound_engine);
 }
 
 static int tell_reports(const struct sim_runs *runs)
@@ -299,7 +299,7 @@ static void put_run(FILE *to, const struct sim_run *run, double y, double most_n
     const weir_report *report = run->report;
     cli_plot_label(to, LEFT, y + 20, "font-weight=\"600\"",
                    cli_text("%s%s%s: %s", run->gpu, *run->what_if ? ", " : "", run->what_if,
-                            cli_duration(span_of(run))));
+                            weir_text_duration(span_of(run)).text));
     y += HEAD;
     for (size_t i = 0; i < report->run_count; i++) {
         const uint32_t lane = report->runs[i].lane;

@@ -250,7 +250,7 @@ static void tell_best(const struct sweep *sweep, size_t gpu)
     const size_t enough = sweep_enough(sweep, gpu);
     const double span_ns = sweep->points[best].span_ns;
     printf("best on %s: %s, %s", sweep->gpus.items[gpu], sweep->runs[best].what_if,
-           cli_duration(span_ns));
+           weir_text_duration(span_ns).text);
     if (enough != best)
         printf("; %s takes %.1f %% more", sweep->runs[enough].what_if,
                100 * (sweep->points[enough].span_ns / span_ns - 1));
@@ -380,13 +380,6 @@ static void plot_point(struct cli_plot *plot, const struct sweep *sweep, size_t 
                  });
 }
 
-static int by_x(const void *a, const void *b)
-{
-    const struct cli_plot_point *x = a;
-    const struct cli_plot_point *y = b;
-    return (x->x > y->x) - (x->x < y->x);
-}
-
 static void plot(const struct sweep *sweep, const char *command, const char *path)
 {
     const bool numbers = has_numbers(&sweep->axes[0]);
@@ -399,8 +392,6 @@ static void plot(const struct sweep *sweep, const char *command, const char *pat
     plot->doubling = numbers && is_doubling(&sweep->axes[0]);
     for (size_t i = 0; i < run_count(sweep); i++)
         plot_point(plot, sweep, i, numbers);
-    for (size_t i = 0; i < plot->series_count; i++)
-        qsort(plot->series[i].points, plot->series[i].count, sizeof *plot->series[i].points, by_x);
     cli_plot_write(plot, path);
 }
 

@@ -58,7 +58,7 @@ static int tell(const char *command, const char *path, const struct options *opt
     cli_note("%llu %s in %s: %s; `weir trace report %s` tells more",
              (unsigned long long)summary->operations,
              summary->operations == 1 ? "operation" : "operations",
-             cli_duration((double)summary->span_ns), path, path);
+             weir_text_duration((double)summary->span_ns).text, path, path);
     if (summary->untimed > 0 || summary->dropped > 0)
         cli_note("%llu of them without times, %llu more are not in it; where they came too fast, a "
                  "larger WEIR_TRACE_BUFFER keeps them",

@@ -8,6 +8,7 @@
 
 #include <weir/status.h>
 
+#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/common/progress.h"
 #include "cli/trace/trace.h"
@@ -304,11 +305,12 @@ static void add_percent(struct weir_table *table, double before, double after)
 
 static void add_times(struct weir_table *table, uint64_t before, uint64_t after)
 {
-    weir_table_add(table, "%s\t%s\t%s%s", cli_duration((double)before), cli_duration((double)after),
+    weir_table_add(table, "%s\t%s\t%s%s", weir_text_duration((double)before).text,
+                   weir_text_duration((double)after).text,
                    after > before   ? "+"
                    : after < before ? "-"
                                     : "",
-                   cli_duration(fabs((double)after - (double)before)));
+                   weir_text_duration(fabs((double)after - (double)before)).text);
     if (after == 0 && before > 0)
         weir_table_add(table, "gone");
     else

@@ -114,12 +114,10 @@ static void add_queues(struct timeline *timeline, size_t device, size_t *row_of_
 {
     const struct weir_trace *trace = timeline->report->trace;
     for (size_t i = 0; i < trace->queue_count; i++) {
-        char name[120];
         if (trace->queues[i].device_index != device || trace->queues[i].operation_count == 0)
             continue;
         row_of_queue[i] = timeline->row_count;
-        add_row(timeline, device, "'", weir_trace_queue_name(&trace->queues[i], name, sizeof name),
-                "'");
+        add_row(timeline, device, "'", weir_trace_queue_name(&trace->queues[i]).text, "'");
     }
 }
 
@@ -208,12 +206,13 @@ static void print_row(const struct timeline *timeline, const struct row *row, bo
 
 static void print_axis(const struct timeline *timeline)
 {
-    const char *from = cli_duration((double)(timeline->begin - timeline->origin));
-    const char *to = cli_duration((double)(timeline->end - timeline->origin));
+    const struct weir_quantity from =
+        weir_text_duration((double)(timeline->begin - timeline->origin));
+    const struct weir_quantity to = weir_text_duration((double)(timeline->end - timeline->origin));
     const double cell_ns = (double)(timeline->end - timeline->begin) / (double)timeline->cells;
-    const int gap = (int)timeline->cells - (int)strlen(from) - (int)strlen(to);
-    printf("%*s  %s%*s%s\n", LABEL_WIDTH, "", from, gap > 1 ? gap : 1, "", to);
-    printf("%*s  a character is %s\n", LABEL_WIDTH, "", cli_duration(cell_ns));
+    const int gap = (int)timeline->cells - (int)strlen(from.text) - (int)strlen(to.text);
+    printf("%*s  %s%*s%s\n", LABEL_WIDTH, "", from.text, gap > 1 ? gap : 1, "", to.text);
+    printf("%*s  a character is %s\n", LABEL_WIDTH, "", weir_text_duration(cell_ns).text);
 }
 
 static int print_json(const struct timeline *timeline)

@@ -366,22 +366,23 @@ static void add_times(struct weir_table *table, const struct weir_train_figures 
     if (f->wall_ns == 0)
         return;
     weir_table_add(table, "time\t%s for all steps but the first: %.1f steps/s, %.0f samples/s",
-                   cli_duration((double)f->wall_ns), per_second(f),
+                   weir_text_duration((double)f->wall_ns).text, per_second(f),
                    per_second(f) * (double)f->samples);
     if (f->checkpoint_ns > 0)
-        weir_table_add(table, "checkpoints\t%s of that", cli_duration((double)f->checkpoint_ns));
+        weir_table_add(table, "checkpoints\t%s of that",
+                       weir_text_duration((double)f->checkpoint_ns).text);
 }
 
 static void add_gradients(struct weir_table *table, const struct weir_train_figures *f)
 {
     const double steps = (double)f->buckets.timed_steps;
-    weir_table_add(table, "gradients\t%s in %u bucket%s", cli_bytes(f->plan.bytes),
+    weir_table_add(table, "gradients\t%s in %u bucket%s", weir_text_bytes(f->plan.bytes).text,
                    f->plan.bucket_count, plural(f->plan.bucket_count));
     if (f->buckets.timed_steps == 0)
         return;
     weir_table_add(table, "reduction\t%s of a step hidden, %s exposed",
-                   cli_duration((double)f->buckets.hidden_ns / steps),
-                   cli_duration((double)f->buckets.exposed_ns / steps));
+                   weir_text_duration((double)f->buckets.hidden_ns / steps).text,
+                   weir_text_duration((double)f->buckets.exposed_ns / steps).text);
 }
 
 static void print_table(const struct train_command *command)
@@ -395,7 +396,7 @@ static void print_table(const struct train_command *command)
     if (f->loader.waits > 0)
         weir_table_add(&table, "batches\t%" PRIu64 " of %" PRIu64 " were waited for, %s in all",
                        f->loader.waits, f->loader.delivered,
-                       cli_duration((double)f->loader.wait_ns));
+                       weir_text_duration((double)f->loader.wait_ns).text);
     weir_table_add(&table, "digest\t%016" PRIx64 " of the parameters", f->parameters_digest);
     cli_table_print(&table, stdout, 0);
 }

@@ -89,7 +89,6 @@ static void fail_gone(struct weir__pulse *pulse, const struct weir__flight *flig
     struct weir__beat beat = pulse->beats[rank];
     char text[2 * WEIR_CALLS_TEXT_SIZE];
     char last[WEIR_CALLS_TEXT_SIZE];
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     char said[WEIR__PULSE_HOST], host[WEIR__PULSE_HOST];
     size_t used = 0;
     // The rank may have called more since its last beat, and has called what is complete.
@@ -97,12 +96,12 @@ static void fail_gone(struct weir__pulse *pulse, const struct weir__flight *flig
         beat.number = flight->number - 1;
         beat.calls[beat.number % WEIR__PULSE_WINDOW] = weir__pulse_own_call(pulse, beat.number);
     }
-    weir_text_duration(duration, (double)pulse->comm->timeout_ns);
     weir__pulse_last_call(&beat, last);
     snprintf(said, sizeof said, "%.*s", WEIR__PULSE_HOST - 1, beat.host);
     weir_text_escape(host, sizeof host, said, "");
     weir_text_append(text, sizeof text, &used, "rank %" PRIu32 " has %s%s, %s%s%s", rank,
-                     died ? "died" : "not answered in ", died ? "" : duration,
+                     died ? "died" : "not answered in ",
+                     died ? "" : weir_text_duration((double)pulse->comm->timeout_ns).text,
                      beat.number == 0 ? "" : "at the earliest ", last,
                      died ? "" : ": it is stopped, or cut off");
     if (beat.process != 0)
@@ -152,22 +151,21 @@ void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight 
 {
     const bool direct = !weir_is_numbered(flight->kind);
     char text[2 * WEIR_CALLS_TEXT_SIZE];
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     uint32_t absent = UINT32_MAX;
-    weir_text_duration(duration, (double)pulse->comm->timeout_ns);
+    const struct weir_quantity duration = weir_text_duration((double)pulse->comm->timeout_ns);
     for (uint32_t i = 0; i < pulse->comm->count && !direct; i++) {
         if (i == pulse->comm->rank)
             continue;
-        if (fail_lacking(pulse, i, duration))
+        if (fail_lacking(pulse, i, duration.text))
             return;
         absent = pulse->beats[i].due ? absent : i;
     }
     if (absent < pulse->comm->count)
         snprintf(text, sizeof text,
                  "rank %" PRIu32 " has submitted it, and its queue has not come to it in %s",
-                 absent, duration);
+                 absent, duration.text);
     else
         snprintf(text, sizeof text, "%s, and it has not ended in %s",
-                 direct ? "its queue has come to it" : "all ranks have come to it", duration);
+                 direct ? "its queue has come to it" : "all ranks have come to it", duration.text);
     weir__pulse_fail(pulse, flight, WEIR_FAULT_OTHER, text);
 }

@@ -414,17 +414,16 @@ static void give_up(struct weir__pulse *pulse, const struct weir__flight *flight
     struct weir_error lost = {.status = WEIR_ERROR_DEVICE_LOST,
                               .file = flight->file,
                               .line = flight->line};
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     size_t used = 0;
-    weir_text_duration(duration, (double)(weir_clock_now_ns() - since_ns));
+    const double waited_ns = (double)(weir_clock_now_ns() - since_ns);
     (void)weir__comm_cause(comm);
     weir_text_append(lost.message, sizeof lost.message, &used,
                      "%srank %" PRIu32
                      " has lost its device, since %s has not ended it in %s after its "
                      "abort; the first cause: %.600s",
                      weir__flight_name(pulse, flight).text, comm->rank,
-                     comm->engine->ops->comm_engine(comm->engine, comm), duration,
-                     weir_last_error()->message);
+                     comm->engine->ops->comm_engine(comm->engine, comm),
+                     weir_text_duration(waited_ns).text, weir_last_error()->message);
     snprintf(lost.remedy, sizeof lost.remedy,
              "restart the process: a kernel that does not end leaves the device only with it");
     if (!begin_asking())

@@ -238,7 +238,7 @@ void weir__awaited_end(weir_queue *queue, uint64_t sequence, uint64_t timeout_ns
     static _Thread_local struct weir_event told;
     const struct weir_event event = {queue->member.object.id, sequence};
     const bool is_short = timeout_ns < 1000;
-    char text[TEXT_SIZE], limit[WEIR_TEXT_QUANTITY_SIZE], remedy[160];
+    char text[TEXT_SIZE], remedy[160];
     describe(queue, sequence, text);
     if (is_short)
         snprintf(remedy, sizeof remedy,
@@ -249,7 +249,7 @@ void weir__awaited_end(weir_queue *queue, uint64_t sequence, uint64_t timeout_ns
                  weir__debugging() ? "" : "; WEIR_DEBUG=1 names its line");
     weir__report_at(caller->file, caller->line, queue->member.object.label, WEIR_TIMEOUT, remedy,
                     "%s: the limit of %s passed first: %s", caller->function,
-                    weir_text_duration(limit, (double)timeout_ns), text);
+                    weir_text_duration((double)timeout_ns).text, text);
     if (weir__debugging() && (told.queue != event.queue || told.sequence != event.sequence))
         weir__log(WEIR_LOG_WARNING, "core", weir_last_error_text());
     told = event;

@@ -75,8 +75,8 @@ static const struct weir_check_extension *plugin_of(const weir_runtime *runtime)
 const char *weir_check_kind_name(weir_check_kind kind)
 {
     switch (kind) {
-#define KIND(name, value, id) \
-    case name:                \
+#define KIND(name, value, id, meaning) \
+    case name:                         \
         return id;
         WEIR_CHECK_KIND_TABLE(KIND)
 #undef KIND

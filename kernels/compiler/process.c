@@ -272,8 +272,7 @@ static void finish(struct kc_job *job)
         return;
     struct weir_long_text text = {0}; // a compiler that is killed says nothing itself
     weir_long_text_add(&text, "%serror: %s was ended by %s%s\n", job->errors ? job->errors : "",
-                       job->arguments[0],
-                       weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, WTERMSIG(status)),
+                       job->arguments[0], weir_text_signal(WTERMSIG(status)).text,
                        WTERMSIG(status) == SIGKILL ? "; is there too little memory?" : "");
     free(job->errors);
     job->errors = text.text;

@@ -57,12 +57,6 @@ void trace_pair_clocks(const struct weir_link *link, struct trace_device *device
 // order. A time without an entry belongs to an operation that was not kept because the ring was full. An
 // entry that is older than the newest time, and has none, gets none: it was not fetched soon enough.
 
-bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
-{
-    return entry->kind != WEIR_OPERATION_COLLECTIVE || queue->trace->clock ||
-           queue->device->has_collectives;
-}
-
 // The times of an operation on the host's clock: of a NOTE, whose entry is kept until it has them, or of a collective
 // that the front end has carried out, possibly before the submit has returned.
 static void set_times(struct trace_queue *queue, const struct weir_host_note *note)
@@ -72,19 +66,19 @@ static void set_times(struct trace_queue *queue, const struct weir_host_note *no
     uint64_t high = begun;
     while (low < high) { // entries are in the order of their numbers
         const uint64_t middle = low + (high - low) / 2;
-        if (queue->ring[middle & queue->mask].sequence < note->u.ran.sequence)
+        if (queue->ring[middle & queue->mask].row.sequence < note->u.ran.sequence)
             low = middle + 1;
         else
             high = middle;
     }
     struct trace_entry *entry = &queue->ring[low & queue->mask];
     // In virtual time a collective has the times of the links after this one.
-    const bool collective = entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock;
-    if (low == begun || entry->sequence != note->u.ran.sequence ||
-        (entry->kind != WEIR_OPERATION_NOTE && !collective))
+    const bool collective = entry->row.kind == WEIR_TRACE_COLLECTIVE && !queue->trace->clock;
+    if (low == begun || entry->row.sequence != note->u.ran.sequence ||
+        (entry->row.kind != WEIR_TRACE_NOTE && !collective))
         return;
-    entry->start_ns = note->u.ran.begin_ns;
-    entry->end_ns = note->u.ran.end_ns;
+    entry->row.start_ns = note->u.ran.begin_ns;
+    entry->row.end_ns = note->u.ran.end_ns;
     atomic_store_explicit(&entry->called, true, memory_order_release);
 }
 
@@ -104,24 +98,16 @@ static bool has_run(const struct trace_entry *entry)
     return atomic_load_explicit(&entry->called, memory_order_acquire);
 }
 
-static uint32_t count_wanted(const struct trace_entry *entry)
-{
-    return entry->kind == WEIR_OPERATION_GRAPH ? entry->u.graph.times : 1;
-}
-
 // Whether a time of that number is of a later entry than the next one. A plugin's own operations have the number of the
 // operation before them. All times of a collective's number are its own: the front end may carry it out as copies.
 static bool is_of_later(const struct trace_queue *queue, uint64_t sequence, uint64_t begun)
 {
     const struct trace_entry *entry = &queue->ring[queue->noted & queue->mask];
     const bool submitted = queue->noted + 1 < begun; // before that the flags are the submitter's
-    if (entry->sequence != sequence)
-        return entry->sequence < sequence;
-    if (entry->kind == WEIR_OPERATION_WAIT || entry->kind == WEIR_OPERATION_NOTE ||
-        (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock) ||
-        (submitted && (entry->flags & TRACE_UNTIMED)))
-        return true;
-    return entry->kind != WEIR_OPERATION_COLLECTIVE && entry->seen >= count_wanted(entry);
+    if (entry->row.sequence != sequence)
+        return entry->row.sequence < sequence;
+    return (submitted && !entry->row.timed) ||
+           (entry->row.kind != WEIR_TRACE_COLLECTIVE && entry->seen >= entry->times);
 }
 
 // Stores a time, on the device's clock, with its entry, of which the submit may not have returned. Nodes of a graph may
@@ -134,13 +120,13 @@ static void note_time(struct trace_queue *queue, const struct weir_operation_tim
     while (queue->noted < begun && is_of_later(queue, time->sequence, begun))
         queue->noted++;
     struct trace_entry *entry = &queue->ring[queue->noted & queue->mask];
-    if (queue->noted == begun || entry->sequence != time->sequence || has_run(entry))
+    if (queue->noted == begun || entry->row.sequence != time->sequence || has_run(entry))
         return;
-    if (entry->seen == 0 || time->start_ns < entry->start_ns)
-        entry->start_ns = time->start_ns;
-    if (entry->seen == 0 || time->end_ns > entry->end_ns)
-        entry->end_ns = time->end_ns;
-    entry->start_is_earliest |= time->start_is_earliest;
+    if (entry->seen == 0 || time->start_ns < entry->row.start_ns)
+        entry->row.start_ns = time->start_ns;
+    if (entry->seen == 0 || time->end_ns > entry->row.end_ns)
+        entry->row.end_ns = time->end_ns;
+    entry->row.start_is_earliest |= time->start_is_earliest;
     entry->seen++;
 }
 
@@ -183,39 +169,39 @@ weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
 
 static void give_up(struct trace_queue *queue, struct trace_entry *entry)
 {
-    entry->flags |= TRACE_UNTIMED;
+    entry->row.timed = false;
     queue->trace->unfinished++;
 }
 
 // Operations of a queue never overlap, so rounding errors of the clocks are corrected.
 static void put_after_last(struct trace_queue *queue, struct trace_entry *entry)
 {
-    if (entry->start_ns < queue->end_ns)
-        entry->start_ns = queue->end_ns;
-    if (entry->end_ns < entry->start_ns)
-        entry->end_ns = entry->start_ns;
-    queue->end_ns = entry->end_ns;
+    if (entry->row.start_ns < queue->end_ns)
+        entry->row.start_ns = queue->end_ns;
+    if (entry->row.end_ns < entry->row.start_ns)
+        entry->row.end_ns = entry->row.start_ns;
+    queue->end_ns = entry->row.end_ns;
 }
 
 // Converts the times to the host's clock. An earliest start is not later than the end.
 static void convert(struct trace_queue *queue, struct trace_entry *entry)
 {
     const struct weir_clock_map *clock = &queue->device->clock_now;
-    entry->start_ns = weir_clock_map_b(clock, entry->start_ns);
-    entry->end_ns = weir_clock_map_b(clock, entry->end_ns);
-    if (entry->start_is_earliest && entry->start_ns < entry->submit_ns)
-        entry->start_ns = entry->submit_ns;
-    if (entry->start_is_earliest && entry->start_ns > entry->end_ns &&
-        entry->end_ns > queue->end_ns)
-        entry->start_ns = entry->end_ns;
+    entry->row.start_ns = weir_clock_map_b(clock, entry->row.start_ns);
+    entry->row.end_ns = weir_clock_map_b(clock, entry->row.end_ns);
+    if (entry->row.start_is_earliest && entry->row.start_ns < entry->row.submit_ns)
+        entry->row.start_ns = entry->row.submit_ns;
+    if (entry->row.start_is_earliest && entry->row.start_ns > entry->row.end_ns &&
+        entry->row.end_ns > queue->end_ns)
+        entry->row.start_ns = entry->row.end_ns;
     put_after_last(queue, entry);
 }
 
 static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
     const bool readable = queue->device->clock_now.count > 0;
-    if (readable && entry->seen < count_wanted(entry) && !last &&
-        queue->last_fetched <= entry->sequence)
+    if (readable && entry->seen < entry->times && !last &&
+        queue->last_fetched <= entry->row.sequence)
         return false;
     if (readable && entry->seen > 0)
         convert(queue, entry);
@@ -232,7 +218,7 @@ static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool
         put_after_last(queue, entry);
         return true;
     }
-    if (!last && queue->last_fetched <= entry->sequence)
+    if (!last && queue->last_fetched <= entry->row.sequence)
         return false;
     give_up(queue, entry);
     return true;
@@ -241,21 +227,18 @@ static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool
 static bool join_next(struct trace_queue *queue, uint64_t head, bool last)
 {
     struct trace_entry *entry = &queue->ring[queue->joined & queue->mask];
-    if (entry->kind == WEIR_OPERATION_WAIT || (entry->flags & TRACE_UNTIMED))
+    if (!entry->row.timed)
         return true;
     // Times of a note may never come, and must not keep later entries from being written.
-    if (entry->kind == WEIR_OPERATION_NOTE)
+    if (entry->row.kind == WEIR_TRACE_NOTE)
         return join_call(queue, entry, last || head - queue->joined > queue->mask / 2);
-    if (entry->kind == WEIR_OPERATION_HOST_CALL && !queue->trace->clock)
+    if (entry->times == 0 || has_run(entry))
         return join_call(queue, entry, last);
-    if (entry->kind == WEIR_OPERATION_COLLECTIVE && !queue->trace->clock) {
-        if (!trace_is_by_device(queue, entry) || has_run(entry))
-            return join_call(queue, entry, last);
-        // Where the device has an engine for collectives, the front end may still carry one out, of which the
-        // backend times the copies. It has told that when a later operation runs.
-        if (!last && queue->last_fetched <= entry->sequence)
-            return false;
-    }
+    // Where the device has an engine for collectives, the front end may still carry one out, of which the
+    // backend times the copies. It has told that when a later operation runs.
+    if (entry->row.kind == WEIR_TRACE_COLLECTIVE && !queue->trace->clock && !last &&
+        queue->last_fetched <= entry->row.sequence)
+        return false;
     return join_work(queue, entry, last);
 }
 
@@ -295,34 +278,13 @@ static void announce_devices(struct trace *trace, struct trace_device *device)
 
 static void keep_wait(struct trace_queue *queue, const struct trace_entry *entry)
 {
-    if (entry->flags & TRACE_FAILED)
+    if (entry->row.failed)
         return;
     if (queue->wait_count == TRACE_WAITS) {
         memmove(queue->waits, queue->waits + 1, (TRACE_WAITS - 1) * sizeof *queue->waits);
         queue->wait_count--;
     }
-    queue->waits[queue->wait_count++] = (struct weir_trace_wait){
-        .queue = entry->u.wait.queue,
-        .sequence = entry->u.wait.sequence,
-        .file = entry->file,
-        .line = entry->line,
-    };
-}
-
-static void describe_launch(struct weir_trace_operation *row, const struct trace_entry *entry,
-                            struct weir_trace_scalar scalars[TRACE_SCALARS])
-{
-    memcpy(row->grid, entry->u.launch.grid, sizeof row->grid);
-    memcpy(row->block, entry->u.launch.block, sizeof row->block);
-    row->argument_bytes = entry->u.launch.argument_bytes;
-    row->scalars = scalars;
-    row->scalar_count = entry->u.launch.scalar_count;
-    for (size_t i = 0; i < row->scalar_count; i++)
-        scalars[i] = (struct weir_trace_scalar){
-            .argument = entry->u.launch.arguments[i],
-            .value = plugin_scalar_value((weir_scalar)entry->u.launch.scalars[i],
-                                         entry->u.launch.bits[i]),
-        };
+    queue->waits[queue->wait_count++] = entry->u.wait;
 }
 
 // "all-reduce" as "AllReduce".
@@ -352,41 +314,25 @@ static void make_name(const struct weir_trace_collective *collective, char *name
 static void write_operation(struct trace *trace, struct trace_queue *queue,
                             const struct trace_entry *entry)
 {
-    const bool timed = !(entry->flags & TRACE_UNTIMED); // it was joined
-    struct weir_trace_operation row = {
-        .queue = queue->row.id,
-        .sequence = entry->sequence,
-        .kind = (enum weir_trace_kind)entry->kind,
-        .engine = timed ? (enum weir_trace_engine)entry->engine : WEIR_ENGINE_NONE,
-        .bytes = entry->bytes,
-        .name = entry->name,
-        .dst_label = entry->dst,
-        .src_label = entry->src,
-        .dst_memory = (enum weir_trace_memory)entry->dst_memory,
-        .src_memory = (enum weir_trace_memory)entry->src_memory,
-        .file = entry->file,
-        .line = entry->line,
-        .region = entry->region,
-        .thread = entry->thread,
-        .submit_ns = since_base(trace, entry->submit_ns),
-        .submit_end_ns = since_base(trace, entry->submit_end_ns),
-        .timed = timed,
-        .start_ns = timed ? since_base(trace, entry->start_ns) : 0,
-        .end_ns = timed ? since_base(trace, entry->end_ns) : 0,
-        .start_is_earliest = timed && entry->start_is_earliest,
-        .failed = (entry->flags & TRACE_FAILED) != 0,
-        .waits = queue->waits,
-        .wait_count = queue->wait_count,
-    };
+    struct weir_trace_operation row = entry->row;
     struct weir_trace_scalar scalars[TRACE_SCALARS];
     char name[TRACE_TITLE_SIZE];
-    if (entry->kind == WEIR_OPERATION_LAUNCH) {
-        describe_launch(&row, entry, scalars);
-    } else if (entry->kind == WEIR_OPERATION_COLLECTIVE) {
-        make_name(&entry->u.collective, name);
-        row.label = entry->name;
+    for (size_t i = 0; i < row.scalar_count; i++)
+        scalars[i] =
+            (struct weir_trace_scalar){entry->u.launch.arguments[i], entry->u.launch.values[i]};
+    row.scalars = scalars;
+    row.queue = queue->row.id;
+    row.engine = row.timed ? row.engine : WEIR_ENGINE_NONE;
+    row.start_is_earliest = row.start_is_earliest && row.timed;
+    row.submit_ns = since_base(trace, row.submit_ns);
+    row.submit_end_ns = since_base(trace, row.submit_end_ns);
+    row.start_ns = since_base(trace, row.start_ns);
+    row.end_ns = since_base(trace, row.end_ns);
+    row.waits = queue->waits;
+    row.wait_count = queue->wait_count;
+    if (row.collective) {
+        make_name(row.collective, name);
         row.name = name;
-        row.collective = &entry->u.collective;
     }
     if (!queue->announced)
         weir_trace_writer_queue(trace->writer, &queue->row);
@@ -419,7 +365,7 @@ static void write_queue(struct trace *trace, struct trace_queue *queue, struct r
         return;
     for (; tail < end; tail++) {
         const struct trace_entry *entry = &queue->ring[tail & queue->mask];
-        if (entry->kind == WEIR_OPERATION_WAIT)
+        if ((enum weir_operation_kind)entry->row.kind == WEIR_OPERATION_WAIT)
             keep_wait(queue, entry);
         else if (is_full(trace))
             trace->beyond++;

@@ -98,7 +98,7 @@ static const struct weir_key keys[KEY_COUNT] = {
     [KEY_BUFFER] = WEIR_INTEGER_KEY(
         "buffer", "16384", 1024, 1 << 20,
         "Operations of a queue that are kept until they are written, rounded up to "
-        "a power of two, 0.3 KiB each. What finds no room is counted and "
+        "a power of two, 0.4 KiB each. What finds no room is counted and "
         "not kept."),
     [KEY_FLUSH] =
         WEIR_INTEGER_KEY("flush", "200", 1, 60000,

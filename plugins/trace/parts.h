@@ -99,56 +99,24 @@ weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, u
                              uint64_t timeout_ns);
 weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object);
 
-enum trace_flags {
-    TRACE_FAILED = 1,  // at submit
-    TRACE_UNTIMED = 2, // has no times
-};
-
 // One operation, or one wait, from its submit until it is written.
 struct trace_entry {
-    uint64_t sequence;
-    uint64_t submit_ns;
-    uint64_t submit_end_ns;
-    // On the host's clock, but times that are fetched are on the device's until the entry is joined.
-    uint64_t start_ns;
-    uint64_t end_ns;
-    uint64_t bytes;
-    uint64_t thread;
-    const char *file;
-    const char *name;
-    const char *dst;
-    const char *src;
-    int line;
-    uint8_t kind; // enum weir_operation_kind; WEIR_OPERATION_KINDS: one that is not known
-    uint8_t engine;
-    uint8_t dst_memory;
-    uint8_t src_memory;
-    uint8_t flags;
-    bool start_is_earliest; // the driver tells its end only
-    uint32_t seen;          // of its times from the device
-    atomic_bool called;     // its times on the host's clock are known: HOST_CALL, NOTE, COLLECTIVE
+    // With the number of its kind (enum weir_operation_kind), and without the waits before it. It is `timed` if it will
+    // have times. These are on the host's clock, but those that are fetched are on the device's until the entry is joined.
+    struct weir_trace_operation row;
+    uint32_t times; // that it will have from links after this one: a graph's are those of its nodes
+    uint32_t seen;  // of them
+    atomic_bool called; // its times on the host's clock are known: HOST_CALL, NOTE, COLLECTIVE
     union {
         struct {
             weir_host_function function;
             void *user;
         } host_call;
+        struct weir_trace_wait wait;
         struct {
-            uint64_t queue;
-            uint64_t sequence;
-        } wait;
-        struct {
-            uint32_t grid[3];
-            uint32_t block[3];
-            uint64_t argument_bytes;
-            // Of the scalar arguments that are kept: as the program gave them.
-            uint64_t bits[TRACE_SCALARS];
-            uint8_t scalars[TRACE_SCALARS];   // enum weir_scalar
-            uint8_t arguments[TRACE_SCALARS]; // their places
-            uint8_t scalar_count;
+            double values[TRACE_SCALARS]; // of the scalar arguments that are kept
+            uint8_t arguments[TRACE_SCALARS];
         } launch;
-        struct {
-            uint32_t times; // the number that it will have: one, or one for each node
-        } graph;
         struct weir_trace_collective collective;
     } u;
     char region[TRACE_REGION_SIZE];
@@ -270,8 +238,6 @@ WEIR_DATA_OF(trace_buffer_of, const struct trace_buffer, weir_buffer)
 
 // drain.c
 
-// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
-bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
 weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note);
 // Stores the times that the backend has so far with their entries. With the queue's lock held, before the queue is
 // destroyed.

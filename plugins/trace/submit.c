@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread_local.h"
 #include "plugins/kit/kit.h"
 
 // Most programs have few labels, and one that creates new ones all the time must not run out of memory because of
@@ -69,19 +70,20 @@ static void keep_span(struct trace *trace, const struct trace_span_entry *span)
         press(trace);
 }
 
-// One key of the process gives each thread its list, which has an entry for each link that the thread has called, the
-// last one first; usually there is one. Of a link that another thread has closed it stays until this one needs room.
+// Each thread has a list with an entry for each link that it has called, the last one first; usually there is one. Of a
+// link that another thread has closed it stays until this one needs room. One key of the process frees the lists.
 
+static WEIR_MODULE_THREAD_LOCAL struct trace_thread *list;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t key;
 static bool has_key;
 
-static void free_list(void *list)
+static void free_list(void *first)
 {
-    for (struct trace_thread *thread = list; thread;) {
-        struct trace_thread *next = thread->next;
-        free(thread);
-        thread = next;
+    while (list) {
+        struct trace_thread *next = list->next;
+        free(list);
+        list = next;
     }
 }
 
@@ -90,19 +92,18 @@ static void make_key(void)
     has_key = pthread_key_create(&key, free_list) == 0;
 }
 
-static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
+static struct trace_thread *make(struct trace *trace)
 {
     struct trace_span_entry name = {.name = ""};
     struct trace_thread **last = &list; // of a full list the last one is used again
+    pthread_once(&once, make_key);
     for (size_t i = 1; *last && i < TRACE_LINKS; i++)
         last = &(*last)->next;
-    struct trace_thread *thread = *last ? *last : malloc(sizeof *thread);
+    struct trace_thread *thread = *last || !has_key ? *last : malloc(sizeof *thread);
     *last = NULL;
     if (!thread)
         return NULL;
-    *thread = (struct trace_thread){.next = list,
-                                    .link = trace->number,
-                                    .id = (uint64_t)syscall(SYS_gettid)};
+    *thread = (struct trace_thread){.link = trace->number, .id = (uint64_t)syscall(SYS_gettid)};
     if (trace->clock) {
         pthread_mutex_lock(&trace->lists);
         thread->id = ++trace->thread_count;
@@ -117,9 +118,9 @@ static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
 }
 
 // The link's, taken out of the list; NULL: it has none.
-static struct trace_thread *take_out(struct trace_thread **list, const struct trace *trace)
+static struct trace_thread *take_out(const struct trace *trace)
 {
-    struct trace_thread **at = list;
+    struct trace_thread **at = &list;
     while (*at && (*at)->link != trace->number)
         at = &(*at)->next;
     struct trace_thread *thread = *at;
@@ -130,29 +131,23 @@ static struct trace_thread *take_out(struct trace_thread **list, const struct tr
 
 void trace_thread_leave(const struct trace *trace)
 {
-    pthread_once(&once, make_key);
-    struct trace_thread *list = has_key ? pthread_getspecific(key) : NULL;
-    struct trace_thread *thread = take_out(&list, trace);
-    if (!thread)
-        return;
+    struct trace_thread *thread = take_out(trace);
+    if (thread && !list)
+        pthread_setspecific(key, NULL);
     free(thread);
-    pthread_setspecific(key, list);
 }
 
 static struct trace_thread *trace_thread_self(struct trace *trace)
 {
-    pthread_once(&once, make_key);
-    if (!has_key)
-        return NULL;
-    struct trace_thread *list = pthread_getspecific(key);
     if (list && list->link == trace->number)
         return list;
-    struct trace_thread *thread = take_out(&list, trace);
+    struct trace_thread *thread = take_out(trace);
     if (!thread)
-        return make(trace, list);
+        thread = make(trace);
+    if (!thread)
+        return NULL;
     thread->next = list;
-    pthread_setspecific(key, thread);
-    return thread;
+    return list = thread;
 }
 
 // Notes an interval of the calling thread that ends now.
@@ -260,7 +255,7 @@ weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object)
 
 // For copies to or from host memory the engine follows from the direction. Managed memory counts as
 // the device's: where its pages are is the driver's affair. A fill has the memory of its destination.
-static void note_transfer(const struct weir_link *link, struct trace_entry *entry,
+static void note_transfer(const struct weir_link *link, struct weir_trace_operation *row,
                           const struct weir_box *box)
 {
     const struct trace_buffer *dst = trace_buffer_of(link, box->dst.buffer);
@@ -268,15 +263,15 @@ static void note_transfer(const struct weir_link *link, struct trace_entry *entr
         box->src.buffer ? trace_buffer_of(link, box->src.buffer) : NULL;
     const bool to_host = dst->memory == WEIR_TRACE_PINNED_MEMORY;
     const bool from_host = (src ? src : dst)->memory == WEIR_TRACE_PINNED_MEMORY;
-    entry->bytes = weir_box_bytes(box);
-    entry->dst = dst->label;
-    entry->dst_memory = (uint8_t)dst->memory;
-    entry->engine = to_host ? (from_host ? WEIR_ENGINE_HOST : WEIR_ENGINE_TO_HOST)
-                            : (from_host ? WEIR_ENGINE_TO_DEVICE : WEIR_ENGINE_ON_DEVICE);
+    row->bytes = weir_box_bytes(box);
+    row->dst_label = dst->label;
+    row->dst_memory = dst->memory;
+    row->engine = to_host ? (from_host ? WEIR_ENGINE_HOST : WEIR_ENGINE_TO_HOST)
+                          : (from_host ? WEIR_ENGINE_TO_DEVICE : WEIR_ENGINE_ON_DEVICE);
     if (!src)
         return;
-    entry->src = src->label;
-    entry->src_memory = (uint8_t)src->memory;
+    row->src_label = src->label;
+    row->src_memory = src->memory;
 }
 
 // What a kernel's time may depend on.
@@ -284,22 +279,19 @@ static void note_arguments(struct trace_entry *entry, const struct weir_operatio
 {
     const struct weir_argument *arguments = operation->u.launch.arguments;
     const size_t count = operation->u.launch.argument_count;
-    uint64_t bytes = 0;
-    uint8_t kept = 0;
+    size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         const weir_scalar scalar = arguments[i].scalar;
         if (arguments[i].kind == WEIR_PARAMETER_BUFFER)
-            bytes += arguments[i].size;
+            entry->row.argument_bytes += arguments[i].size;
         if (kept == TRACE_SCALARS || i > UINT8_MAX || arguments[i].kind != WEIR_PARAMETER_VALUE ||
             arguments[i].pointer || scalar == WEIR_SCALAR_OTHER || scalar == WEIR_SCALAR_POINTER ||
             scalar == WEIR_SCALAR_F16)
             continue;
-        entry->u.launch.bits[kept] = arguments[i].bits;
-        entry->u.launch.scalars[kept] = (uint8_t)scalar;
+        entry->u.launch.values[kept] = plugin_scalar_value(scalar, arguments[i].bits);
         entry->u.launch.arguments[kept++] = (uint8_t)i;
     }
-    entry->u.launch.argument_bytes = bytes;
-    entry->u.launch.scalar_count = kept;
+    entry->row.scalar_count = kept;
 }
 
 static void note_launch(const struct weir_link *link, struct trace_entry *entry,
@@ -307,11 +299,10 @@ static void note_launch(const struct weir_link *link, struct trace_entry *entry,
 {
     const struct weir_extent grid = operation->u.launch.grid;
     const struct weir_extent block = operation->u.launch.block;
-    entry->name = weir_kernel_data(link, operation->u.launch.kernel);
-    entry->engine = WEIR_ENGINE_KERNELS;
-    memcpy(entry->u.launch.grid, (uint32_t[]){grid.x, grid.y, grid.z}, sizeof entry->u.launch.grid);
-    memcpy(entry->u.launch.block, (uint32_t[]){block.x, block.y, block.z},
-           sizeof entry->u.launch.block);
+    entry->row.name = weir_kernel_data(link, operation->u.launch.kernel);
+    entry->row.engine = WEIR_ENGINE_KERNELS;
+    memcpy(entry->row.grid, (uint32_t[]){grid.x, grid.y, grid.z}, sizeof entry->row.grid);
+    memcpy(entry->row.block, (uint32_t[]){block.x, block.y, block.z}, sizeof entry->row.block);
     note_arguments(entry, operation);
 }
 
@@ -321,23 +312,22 @@ static void note_graph(const struct weir_link *link, struct trace_entry *entry,
 {
     struct trace *trace = trace_of(link);
     const bool whole = trace->backend->ops->graph_create;
-    entry->engine = WEIR_ENGINE_KERNELS;
-    entry->name =
+    entry->row.engine = WEIR_ENGINE_KERNELS;
+    entry->row.name =
         trace_names_keep(&trace->names, weir_graph_object(operation->u.graph.graph)->label);
-    entry->u.graph.times = whole;
+    entry->times = whole;
     for (uint32_t i = 0; i < operation->u.graph.node_count && !whole; i++) {
         const struct weir_operation *node =
             weir_graph_node_at(operation->u.graph.nodes, i)->operation;
-        entry->u.graph.times +=
-            !(node->flags & WEIR_OPERATION_EMPTY) && node->kind != WEIR_OPERATION_NATIVE &&
-            node->kind != WEIR_OPERATION_HOST_CALL && node->kind != WEIR_OPERATION_NOTE;
+        entry->times += !(node->flags & WEIR_OPERATION_EMPTY) &&
+                        node->kind != WEIR_OPERATION_NATIVE &&
+                        node->kind != WEIR_OPERATION_HOST_CALL && node->kind != WEIR_OPERATION_NOTE;
     }
-    if (entry->u.graph.times == 0)
-        entry->flags |= TRACE_UNTIMED;
+    entry->row.timed = entry->row.timed && entry->times > 0;
 }
 
 // Its buffers are those of the first range that is read and of the first that is written.
-static void note_noted(const struct weir_link *link, struct trace_entry *entry,
+static void note_noted(const struct weir_link *link, struct weir_trace_operation *row,
                        const struct weir_operation *operation)
 {
     static const uint8_t engines[] = {
@@ -346,20 +336,19 @@ static void note_noted(const struct weir_link *link, struct trace_entry *entry,
         [WEIR_NOTE_ON_HOST] = WEIR_ENGINE_HOST,
     };
     const uint32_t work = (uint32_t)operation->u.note.work;
-    entry->name = operation->u.note.name;
-    entry->engine = work < sizeof engines ? engines[work] : WEIR_ENGINE_NONE;
+    row->name = operation->u.note.name;
+    row->engine = work < sizeof engines ? engines[work] : WEIR_ENGINE_NONE;
     for (size_t i = operation->u.note.range_count; i-- > 0;) {
         const struct weir_note_range *range = &operation->u.note.ranges[i];
         const char *label = trace_buffer_of(link, range->buffer)->label;
-        entry->bytes += (uint64_t)range->size * (range->rows ? range->rows : 1) *
-                        (range->slices ? range->slices : 1);
+        row->bytes += (uint64_t)range->size * (range->rows ? range->rows : 1) *
+                      (range->slices ? range->slices : 1);
         if (range->access & WEIR_ACCESS_READ)
-            entry->src = label;
+            row->src_label = label;
         if (range->access & WEIR_ACCESS_WRITE)
-            entry->dst = label;
+            row->dst_label = label;
     }
-    if (!operation->u.note.timed)
-        entry->flags |= TRACE_UNTIMED;
+    row->timed = row->timed && operation->u.note.timed;
 }
 
 static void note_collective(struct trace_entry *entry, const struct weir_operation *operation,
@@ -369,10 +358,11 @@ static void note_collective(struct trace_entry *entry, const struct weir_operati
     const bool reduces =
         kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
     const bool has_elements = kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
-    entry->engine = WEIR_ENGINE_COMMUNICATION;
-    entry->bytes = plugin_collective_bytes(operation);
-    entry->name =
+    entry->row.engine = WEIR_ENGINE_COMMUNICATION;
+    entry->row.bytes = plugin_collective_bytes(operation);
+    entry->row.label =
         trace_names_keep(&trace->names, weir_comm_object(operation->u.collective.comm)->label);
+    entry->row.collective = &entry->u.collective;
     entry->u.collective = (struct weir_trace_collective){
         .kind = weir_collective_name(kind),
         .element = has_elements ? weir_datatype_name(operation->u.collective.element) : "",
@@ -385,13 +375,13 @@ static void note_collective(struct trace_entry *entry, const struct weir_operati
     };
 }
 
-static void note_kind(const struct weir_link *link, struct trace_entry *entry,
-                      const struct weir_operation *operation)
+static void note_kind(const struct weir_link *link, const struct trace_queue *queue,
+                      struct trace_entry *entry, const struct weir_operation *operation)
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
     case WEIR_OPERATION_FILL:
-        note_transfer(link, entry, &operation->u.box);
+        note_transfer(link, &entry->row, &operation->u.box);
         break;
     case WEIR_OPERATION_LAUNCH:
         note_launch(link, entry, operation);
@@ -400,65 +390,71 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
         note_graph(link, entry, operation);
         break;
     case WEIR_OPERATION_WAIT:
-        entry->u.wait.queue = operation->u.wait.event.queue;
-        entry->u.wait.sequence = operation->u.wait.event.sequence;
+        entry->times = 0;
+        entry->row.timed = false;
+        entry->u.wait = (struct weir_trace_wait){.queue = operation->u.wait.event.queue,
+                                                 .sequence = operation->u.wait.event.sequence,
+                                                 .file = operation->file,
+                                                 .line = operation->line};
         break;
     case WEIR_OPERATION_HOST_CALL:
-        entry->engine = WEIR_ENGINE_HOST;
+        // With a clock of their own the links after this one time host calls too.
+        entry->times = trace_of(link)->clock != NULL;
+        entry->row.engine = WEIR_ENGINE_HOST;
         entry->u.host_call.function = operation->u.host_call.function;
         entry->u.host_call.user = operation->u.host_call.user;
         break;
     case WEIR_OPERATION_COLLECTIVE:
+        entry->times = trace_of(link)->clock || queue->device->has_collectives;
         note_collective(entry, operation, trace_of(link));
         break;
     case WEIR_OPERATION_NOTE:
-        note_noted(link, entry, operation);
+        entry->times = 0;
+        note_noted(link, &entry->row, operation);
         break;
-    default: // the caller's own work, which is unknown
-        entry->flags |= TRACE_UNTIMED;
+    default: // the caller's own work, which is unknown, or a kind that is newer than this plugin
+        entry->row.timed = false;
         break;
     }
 }
 
-_Static_assert(WEIR_OPERATION_KINDS <= UINT8_MAX, "an entry's kind has 8 bits");
-
-static void note(const struct weir_link *link, struct trace_entry *entry,
-                 const struct weir_operation *operation)
+// What is not set here or by the kind stays 0: what only readers of traces set.
+static void note(const struct weir_link *link, const struct trace_queue *queue,
+                 struct trace_entry *entry, const struct weir_operation *operation)
 {
+    struct weir_trace_operation *row = &entry->row;
     const struct trace_thread *thread = trace_thread_self(trace_of(link));
-    entry->sequence = operation->sequence;
-    entry->start_ns = 0;
-    entry->end_ns = 0;
+    row->sequence = operation->sequence;
+    row->kind = (enum weir_trace_kind)operation->kind;
+    row->engine = WEIR_ENGINE_NONE;
+    row->bytes = 0;
+    row->name = row->label = row->dst_label = row->src_label = NULL;
+    row->dst_memory = row->src_memory = WEIR_TRACE_NO_MEMORY;
+    row->grid[0] = row->block[0] = 0;
+    row->argument_bytes = 0;
+    row->scalar_count = 0;
+    row->collective = NULL;
+    row->file = operation->file;
+    row->line = operation->line;
+    row->region = NULL;
+    row->thread = thread ? thread->id : 0;
+    row->timed = !(operation->flags & WEIR_OPERATION_EMPTY);
+    row->start_is_earliest = false;
+    entry->times = 1;
     entry->seen = 0;
-    entry->start_is_earliest = false;
-    entry->bytes = 0;
-    entry->thread = thread ? thread->id : 0;
-    entry->file = operation->file;
-    entry->name = "";
-    entry->dst = "";
-    entry->src = "";
-    entry->line = operation->line;
-    // One that is newer than this plugin is none of those that it knows.
-    entry->kind =
-        (uint8_t)(operation->kind < WEIR_OPERATION_KINDS ? operation->kind : WEIR_OPERATION_KINDS);
-    entry->engine = WEIR_ENGINE_NONE;
-    entry->dst_memory = WEIR_TRACE_NO_MEMORY;
-    entry->src_memory = WEIR_TRACE_NO_MEMORY;
-    entry->flags = operation->flags & WEIR_OPERATION_EMPTY ? TRACE_UNTIMED : 0;
     atomic_store_explicit(&entry->called, false, memory_order_relaxed);
-    entry->region[0] = '\0';
     if (thread && thread->path_length > 0)
-        memcpy(entry->region, thread->path, thread->path_length + 1);
-    note_kind(link, entry, operation);
+        row->region = memcpy(entry->region, thread->path, thread->path_length + 1);
+    note_kind(link, queue, entry, operation);
 }
 
 // Replaces the user's function, in order to time it on the host's clock.
 static weir_status call(void *user)
 {
     struct trace_entry *entry = user;
-    entry->start_ns = weir_clock_now_ns();
+    entry->row.start_ns = weir_clock_now_ns();
     weir_status status = entry->u.host_call.function(entry->u.host_call.user);
-    entry->end_ns = weir_clock_now_ns();
+    entry->row.end_ns = weir_clock_now_ns();
     atomic_store_explicit(&entry->called, true, memory_order_release);
     return status;
 }
@@ -492,20 +488,6 @@ static bool is_kept(enum weir_operation_kind kind)
     }
 }
 
-// With a clock of their own the links after this one time host calls too.
-static bool is_called_here(const struct trace *trace, const struct trace_entry *entry)
-{
-    return entry->kind == WEIR_OPERATION_HOST_CALL && !trace->clock;
-}
-
-// Whether the backend will have its times.
-static bool is_timed(const struct trace_queue *queue, const struct trace_entry *entry)
-{
-    return !(entry->flags & TRACE_UNTIMED) && entry->kind != WEIR_OPERATION_WAIT &&
-           entry->kind != WEIR_OPERATION_NOTE && !is_called_here(queue->trace, entry) &&
-           trace_is_by_device(queue, entry);
-}
-
 // Returns the next entry of the ring, or NULL if it is full. The tail is only read if its last
 // known value leaves no room.
 static struct trace_entry *next_entry(struct trace_queue *queue, uint64_t head)
@@ -519,7 +501,7 @@ static struct trace_entry *next_entry(struct trace_queue *queue, uint64_t head)
 // graph has times.
 static void wake_writer(struct trace_queue *queue, const struct trace_entry *entry)
 {
-    queue->unwritten += entry->kind == WEIR_OPERATION_GRAPH ? entry->u.graph.times : 1;
+    queue->unwritten += entry->times ? entry->times : 1;
     if (queue->unwritten < TRACE_WAKE)
         return;
     queue->unwritten = 0;
@@ -560,16 +542,16 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
             atomic_fetch_add_explicit(&queue->dropped, 1, memory_order_relaxed);
         return forward(link, object, operation);
     }
-    note(link, entry, operation);
+    note(link, queue, entry, operation);
     atomic_store_explicit(&queue->begun, head + 1, memory_order_release);
-    entry->submit_ns = trace_now_ns(queue->trace);
-    weir_status status = is_called_here(queue->trace, entry)
-                             ? forward_call(link, object, operation, entry)
-                             : forward(link, object, operation);
-    entry->submit_end_ns = trace_now_ns(queue->trace);
-    if (status < 0)
-        entry->flags |= TRACE_FAILED | TRACE_UNTIMED;
-    else if (is_timed(queue, entry))
+    entry->row.submit_ns = trace_now_ns(queue->trace);
+    const bool called_here = operation->kind == WEIR_OPERATION_HOST_CALL && entry->times == 0;
+    weir_status status = called_here ? forward_call(link, object, operation, entry)
+                                     : forward(link, object, operation);
+    entry->row.submit_end_ns = trace_now_ns(queue->trace);
+    entry->row.failed = status < 0;
+    entry->row.timed = entry->row.timed && status >= 0;
+    if (entry->row.timed && entry->times > 0)
         atomic_store_explicit(&queue->last_timed, operation->sequence, memory_order_relaxed);
     atomic_store_explicit(&queue->head, head + 1, memory_order_release);
     wake_writer(queue, entry);

@@ -149,7 +149,6 @@ TRACE_TEST(Trace, HasEveryOperationOnce, "once.json", "")
 // It counts as memory of the device.
 TRACE_TEST(Trace, NamesManagedMemory, "managed.json", "")
 {
-    char title[64];
     if (!weir_device_limits(rig->device)->managed_memory)
         WEIR_SKIP("this device has no managed memory");
     weir_buffer *managed = test_buffer(rig->device, "shared", RIG_BYTES, WEIR_PLACE_MANAGED);
@@ -164,14 +163,13 @@ TRACE_TEST(Trace, NamesManagedMemory, "managed.json", "")
     EXPECT_INT_EQ(operations[0].engine, WEIR_ENGINE_TO_DEVICE);
     EXPECT_INT_EQ(operations[0].dst_memory, WEIR_TRACE_MANAGED_MEMORY);
     EXPECT_STR_EQ(operations[0].dst_label, "shared");
-    EXPECT_STR_EQ(weir_trace_operation_title(&operations[0], title, sizeof title),
+    EXPECT_STR_EQ(weir_trace_operation_title(&operations[0]).text,
                   "Memcpy HtoD (Pinned -> Managed)");
     EXPECT_INT_EQ(operations[1].engine, WEIR_ENGINE_ON_DEVICE);
-    EXPECT_STR_EQ(weir_trace_operation_title(&operations[1], title, sizeof title),
+    EXPECT_STR_EQ(weir_trace_operation_title(&operations[1]).text,
                   "Memcpy DtoD (Managed -> Device)");
     EXPECT_INT_EQ(operations[2].engine, WEIR_ENGINE_ON_DEVICE);
-    EXPECT_STR_EQ(weir_trace_operation_title(&operations[2], title, sizeof title),
-                  "Memset (Managed)");
+    EXPECT_STR_EQ(weir_trace_operation_title(&operations[2]).text, "Memset (Managed)");
 }
 
 TRACE_TEST(Trace, HasRegionsAndWaitsOfTheHost, "spans.json.gz", "")

@@ -113,8 +113,7 @@ static bool is_on_lane(const struct grid *grid, const struct ran *it, const void
 
 static bool has_title(const struct grid *grid, const struct ran *it, const void *what)
 {
-    char text[128];
-    return strcmp(weir_trace_operation_title(it->operation, text, sizeof text), what) == 0;
+    return strcmp(weir_trace_operation_title(it->operation).text, what) == 0;
 }
 
 // Cells in which something of the set runs.

@@ -128,20 +128,20 @@ uint64_t weir_judge_by(uint64_t deadline_ns)
 
 bool weir_caller_late(const struct weir_caller *caller, uint32_t peer, const struct weir_head *last)
 {
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    const struct weir_quantity duration = weir_text_duration((double)caller->timeout_ns);
     char call[WEIR_HEAD_TEXT_SIZE];
-    weir_text_duration(duration, (double)caller->timeout_ns);
     if (last->number == 0)
         return weir_caller_blame(caller, WEIR_FAULT_SILENT, peer,
-                                 "rank %u has submitted nothing in %s", peer, duration);
+                                 "rank %u has submitted nothing in %s", peer, duration.text);
     weir_head_describe(last, call);
     if (weir_is_numbered(caller->head.kind) && last->number == caller->head.number)
         return weir_caller_blame(
             caller, WEIR_FAULT_SILENT, peer,
             "rank %u has come to %s and has not finished in %s: it is stopped, or cut off", peer,
-            call, duration);
+            call, duration.text);
     return weir_caller_blame(caller, WEIR_FAULT_SILENT, peer,
-                             "rank %u has submitted nothing after %s in %s", peer, call, duration);
+                             "rank %u has submitted nothing after %s in %s", peer, call,
+                             duration.text);
 }
 
 bool weir_caller_lost(const struct weir_caller *caller, enum weir_transport_fault fault,

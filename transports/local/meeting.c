@@ -111,10 +111,8 @@ static uint32_t first_missing(const struct meeting *meeting)
 
 static bool tell_missing(struct meeting *meeting)
 {
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     const struct local_place *place = &meeting->place;
     char refused[96] = "";
-    weir_text_duration(duration, (double)meeting->place.setup->timeout_ns);
     if (meeting->door.refused > 0)
         snprintf(refused, sizeof refused,
                  "; %u connections were refused, which had not the same secret",
@@ -125,7 +123,8 @@ static bool tell_missing(struct meeting *meeting)
                  "; without WEIR_COMM_SECRET only ranks of this machine are let in");
     return local_place_fail(&meeting->place, WEIR_ERROR_COMM, START_REMEDY,
                             "rank %u has not come to %s in %s; %u of %u ranks are there%s",
-                            first_missing(meeting), meeting->place.setup->rendezvous, duration,
+                            first_missing(meeting), meeting->place.setup->rendezvous,
+                            weir_text_duration((double)meeting->place.setup->timeout_ns).text,
                             meeting->count + 1, meeting->place.setup->count, refused);
 }
 

@@ -216,7 +216,6 @@ static bool fail_in_circle(const struct local_run *run, uint32_t first)
 {
     char waits[WEIR_CAUSE_SIZE] = "";
     char call[LOCAL_ELSEWHERE_SIZE];
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     size_t used = 0;
     uint32_t rank = first;
     for (uint32_t n = 0; n < run->group->base.count; n++) {
@@ -230,7 +229,7 @@ static bool fail_in_circle(const struct local_run *run, uint32_t first)
     }
     return weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
                              "the ranks wait in a circle, for %s: %s",
-                             weir_text_duration(duration, (double)run->by.timeout_ns), waits);
+                             weir_text_duration((double)run->by.timeout_ns).text, waits);
 }
 
 // The deadline has passed. A peer that waits itself is not the cause, unless all wait for each other.
@@ -238,7 +237,6 @@ static bool give_up(const struct local_run *run, uint32_t first)
 {
     struct local_group *group = run->group;
     char elsewhere[LOCAL_ELSEWHERE_SIZE] = "";
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     uint32_t index = first;
     if (run->differs)
         return local_mesh_judge(run);
@@ -254,7 +252,7 @@ static bool give_up(const struct local_run *run, uint32_t first)
         &run->by, WEIR_FAULT_SILENT, index,
         "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
         "order on all ranks",
-        index, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
+        index, weir_text_duration((double)run->by.timeout_ns).text, elsewhere);
 }
 
 // Between machines: each rank's head to each other one.

@@ -201,7 +201,6 @@ static bool settle(struct local_shrink *shrink)
     const uint32_t own = shrink->whole->base.rank;
     const uint64_t door = value_of(shrink->door);
     const uint64_t patient_until_ns = weir_clock_now_ns() + shrink->patience_ns;
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
     uint32_t sends = UINT32_MAX;
     uint64_t until_ns = 0;
     shrink->whole->peers[own].told = door;
@@ -221,7 +220,7 @@ static bool settle(struct local_shrink *shrink)
             send_list(shrink);
         else if (now_ns >= until_ns)
             set_cause(shrink, first, " has not told in %s which ranks are left",
-                      weir_text_duration(duration, 2 * (double)shrink->patience_ns));
+                      weir_text_duration(2 * (double)shrink->patience_ns).text);
         else
             hear(shrink, until_ns);
     }

@@ -368,14 +368,13 @@ static bool may_come(const struct local_place *place, int error)
 
 static void tell_missing(struct local_place *place, int error)
 {
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    weir_text_duration(duration, (double)place->setup->timeout_ns);
     local_place_fail(place, WEIR_ERROR_COMM,
                      place->is_file
                          ? "start rank 0, and let all ranks name one file that they share; one "
                            "may be left from an earlier run"
                          : "start rank 0, and see that no firewall is in the way",
-                     "rank 0 has not come to %s in %s: %s", place->setup->rendezvous, duration,
+                     "rank 0 has not come to %s in %s: %s", place->setup->rendezvous,
+                     weir_text_duration((double)place->setup->timeout_ns).text,
                      place->unread[0] ? place->unread : strerror(error));
 }
 
