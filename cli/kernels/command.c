@@ -56,8 +56,10 @@ static void parse_compare(struct comparison *comparison, int argc, char **argv)
                  "weir kernels compare needs --cuda FILE.cu or --cuda-image FILE, the other form");
     kernels_twin_take(&comparison->twin, false, &comparison->source);
     const char *text = comparison->architecture ? comparison->architecture : "90";
+    char number[16];
     kernels_architecture_parse(text, comparison->twin.cuda != NULL, &comparison->all);
-    kernels_architecture_parse(cli_text("%lu", strtoul(text, NULL, 10)), false, &comparison->own);
+    snprintf(number, sizeof number, "%lu", strtoul(text, NULL, 10));
+    kernels_architecture_parse(number, false, &comparison->own);
 }
 
 // PTX too, which drivers of later GPUs take.
