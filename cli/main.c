@@ -1,5 +1,7 @@
 // The `weir` command: the table of its commands.
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
@@ -156,6 +158,13 @@ static const struct cli_command weir = {
 
 int main(int argc, char **argv)
 {
+    // What is opened later gets none of the standard descriptors; a program that is started has those that were closed
+    // closed.
+    int descriptor;
+    while ((descriptor = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0 &&
+           descriptor <= STDERR_FILENO)
+        continue;
+    close(descriptor);
     // Without the signal, write() past the limit on file sizes returns an error, which is reported.
     signal(SIGXFSZ, SIG_IGN);
     // Some programs that start others ignore it, and their children inherit that: then no wait tells

@@ -246,14 +246,11 @@ static void check_times(struct calibration *c)
 
 // What is written.
 
-static struct weir_quantity show(enum unit unit, double value)
+static const char *show(enum unit unit, double value)
 {
-    struct weir_quantity shown;
     if (unit == WORD)
-        snprintf(shown.text, sizeof shown.text, "%s", value > 0 ? "stream" : "engine");
-    else
-        snprintf(shown.text, sizeof shown.text, unit == GB_PER_S ? "%.3f" : "%.0f", value);
-    return shown;
+        return value > 0 ? "stream" : "engine";
+    return cli_text(unit == GB_PER_S ? "%.3f" : "%.0f", value);
 }
 
 // The model.
@@ -285,9 +282,9 @@ static void write_key(const struct cal_figure *figure, const struct about *about
     }
     weir_long_text_add(ini, "; %s", about->how);
     if (figure->spreads)
-        weir_long_text_add(ini, "; %s to %s", show(about->unit, figure->least).text,
-                           show(about->unit, figure->most).text);
-    weir_long_text_add(ini, "\n%s = %s\n", about->name, show(about->unit, figure->value).text);
+        weir_long_text_add(ini, "; %s to %s", show(about->unit, figure->least),
+                           show(about->unit, figure->most));
+    weir_long_text_add(ini, "\n%s = %s\n", about->name, show(about->unit, figure->value));
 }
 
 // The table.
@@ -295,7 +292,7 @@ static void write_key(const struct cal_figure *figure, const struct about *about
 static void add_number(struct weir_table *table, bool known, enum unit unit, double value,
                        const char *unknown)
 {
-    weir_table_add(table, "%s", known ? show(unit, value).text : unknown);
+    weir_table_add(table, "%s", known ? show(unit, value) : unknown);
 }
 
 static void print_table(const struct calibration *c)

@@ -210,8 +210,7 @@ static weir_device *open_other(weir_runtime *runtime, weir_device *device)
     const size_t count = weir_device_count(runtime);
     for (size_t i = 0; i < count; i++) {
         weir_device *other;
-        char index[32];
-        snprintf(index, sizeof index, "%zu", i);
+        const char *index = cli_text("%zu", i);
         cli_fine(weir_device_open_at(runtime,
                                      WEIR_PARAMS(weir_device, .label = "other", .select = index),
                                      &other, NULL, 0));

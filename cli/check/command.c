@@ -147,18 +147,14 @@ struct options {
 // The reports. The plugin puts the number of the process, and of the runtime in it, into the name of
 // each.
 
-static int is_report(const struct dirent *entry)
-{
-    return fnmatch("*.json", entry->d_name, FNM_PERIOD) == 0;
-}
-
 // Adds up the reports that each runtime of the program has left in the folder. Returns how many there are.
 static int read_all(const char *folder, weir_findings_reader *reader, int failed)
 {
     struct dirent **entries;
     char message[512];
     bool read = true;
-    const int count = scandir(folder, &entries, is_report, alphasort);
+    int reports = 0;
+    const int count = scandir(folder, &entries, NULL, alphasort);
     if (count < 0)
         cli_fail(failed,
                  "%s: the findings cannot be read: %s; leave the folder alone while the command "
@@ -166,13 +162,15 @@ static int read_all(const char *folder, weir_findings_reader *reader, int failed
                  folder, strerror(errno));
     for (int i = 0; i < count; i++) {
         const char *path = cli_text("%s/%s", folder, entries[i]->d_name);
-        read = read && weir_findings_read(reader, path, message, sizeof message);
+        const bool is_report = fnmatch("*.json", entries[i]->d_name, FNM_PERIOD) == 0;
+        reports += is_report;
+        read = read && (!is_report || weir_findings_read(reader, path, message, sizeof message));
         free(entries[i]);
     }
     free(entries);
     if (!read)
         cli_fail(failed, "%s", message);
-    return count;
+    return reports;
 }
 
 // What was found, on the terminal and in files.

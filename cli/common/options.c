@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,11 +24,10 @@ const struct cli_option cli_options_of_all[2] = {
 static const struct cli_command *root; // of the first cli_dispatch()
 static const struct cli_command *running;
 
-// While cli_help_usage() runs.
+// Of cli_help_usage().
 static cli_use_help *use_help;
 static void *help_user;
 static const struct cli_named *help_named;
-static jmp_buf help_end; // where the command ends
 
 const char *cli_option_dashes(const char *name)
 {
@@ -49,9 +47,8 @@ static void print_option(const struct cli_option *option)
 {
     const char *name = option->name, *value = option->value;
     const char letter[] = {'-', cli_option_letter(name), ',', ' ', '\0'};
-    char left[64];
-    snprintf(left, sizeof left, "%s%s%s%s%s", letter[1] ? letter : "", cli_option_dashes(name),
-             name, value ? " " : "", value ? value : "");
+    const char *left = cli_text("%s%s%s%s%s", letter[1] ? letter : "", cli_option_dashes(name),
+                                name, value ? " " : "", value ? value : "");
     printf("  %-*s", HELP_COLUMN - 2, left);
     if (strlen(left) > HELP_COLUMN - 3)
         printf("\n%*s", HELP_COLUMN, "");
@@ -75,7 +72,7 @@ static void print_help(const struct cli_usage *usage)
 {
     if (use_help) {
         use_help(help_user, help_named, usage);
-        longjmp(help_end, 1);
+        cli_end(CLI_OK);
     }
     printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
            usage->operands, usage->about ? usage->about : running->summary);
@@ -115,9 +112,7 @@ const struct cli_option *cli_option_find(const struct cli_usage *usage, const ch
 static _Noreturn void refuse_option(const struct cli_usage *usage, const char *argument)
 {
     const char *text = argument + strspn(argument, "-");
-    char name[64];
-    snprintf(name, sizeof name, "%.*s", (int)strcspn(text, "="), text);
-
+    const char *name = cli_text("%.*s", (int)strcspn(text, "="), text);
     const char *nearest = weir_text_nearer(name, NULL, cli_options_of_all[0].name);
     nearest = weir_text_nearer(name, nearest, cli_options_of_all[1].name);
     for (size_t i = 0; i < usage->option_count; i++)
@@ -304,32 +299,24 @@ static const struct cli_command *member_of(const struct cli_command *group, cons
 
 int cli_dispatch(const struct cli_command *command, const char *path, int argc, char **argv)
 {
-    char below[64];
     root = root ? root : command;
     running = command;
     const struct cli_command *member = argc > 1 ? member_of(command, argv[1]) : NULL;
-    if (member) {
-        snprintf(below, sizeof below, "%s %s", path, member->name);
-        return cli_dispatch(member, below, argc - 1, argv + 1);
-    }
+    if (member)
+        return cli_dispatch(member, cli_text("%s %s", path, member->name), argc - 1, argv + 1);
     if (command->main)
         return command->main(argc, argv);
     end_group(command, path, argv[1]);
     return CLI_OK;
 }
 
-// cli_parse() of the command does not return.
 static void ask_command(const struct cli_named *named, cli_use_help *use, void *user)
 {
-    char name[32], help[] = "--help";
-    char *arguments[] = {name, help, NULL};
-    snprintf(name, sizeof name, "%s", named->command->name);
+    char *arguments[] = {cli_copy(named->command->name), cli_copy("--help"), NULL};
     use_help = use;
     help_user = user;
     help_named = named;
-    if (setjmp(help_end) == 0)
-        named->command->main(2, arguments);
-    use_help = NULL;
+    named->command->main(2, arguments);
 }
 
 void cli_help_usage(char **words, size_t count, cli_use_help *use, void *user)

@@ -109,10 +109,7 @@ typedef void cli_use_help(void *user, const struct cli_named *named, const struc
 
 // Finds the command among those below the one that cli_dispatch() was called with first, which words[0] is; the last word
 // names none. Calls `use` once, with what --help of the command prints, in its place, or of a group that is no command
-// with no options: how `weir completion` sees them. Both structures need only live until `use` returns, and cli_parse()
-// does not return to its caller.
-//
-// Threads: one at a time.
+// with no options: how `weir completion` sees them. Then ends the command, or, after a group, returns.
 void cli_help_usage(char **words, size_t count, cli_use_help *use, void *user);
 
 // Runs the member that argv[1] names, or the command itself: a group alone prints help, version or an

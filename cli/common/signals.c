@@ -45,21 +45,20 @@ static void *wait_for_signals(void *unused)
     return NULL;
 }
 
-// One that is ignored, as nohup does with SIGHUP, stays ignored.
-static void add_unless_ignored(int number)
+void cli_signals_list(const int *numbers, size_t count, sigset_t *out_set)
 {
     struct sigaction action;
-    if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-        sigaddset(&state.signals, number);
+    sigemptyset(out_set);
+    for (size_t i = 0; i < count; i++)
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(out_set, numbers[i]);
 }
 
 void cli_signals_start(void)
 {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     pthread_t thread;
-    sigemptyset(&state.signals);
-    add_unless_ignored(SIGINT);
-    add_unless_ignored(SIGTERM);
-    add_unless_ignored(SIGHUP);
+    cli_signals_list(numbers, sizeof numbers / sizeof *numbers, &state.signals);
     pthread_sigmask(SIG_BLOCK, &state.signals, NULL);
     const int error = pthread_create(&thread, NULL, wait_for_signals, NULL);
     if (error)

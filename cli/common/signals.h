@@ -3,6 +3,12 @@
 #ifndef WEIR_CLI_COMMON_SIGNALS_H
 #define WEIR_CLI_COMMON_SIGNALS_H
 
+#include <signal.h>
+#include <stddef.h>
+
+// Stores a set of those that are not ignored: what is, as nohup does with SIGHUP, stays so.
+void cli_signals_list(const int *numbers, size_t count, sigset_t *out_set);
+
 // From this call until the command's end a signal ends the process at once, with a message.
 //
 // Errors: they end the command.

@@ -51,7 +51,7 @@ static const char *kind_of(const struct cli_option *option)
 
 static bool takes_program(const struct cli_usage *usage)
 {
-    return strncmp(usage->operands, "COMMAND", 7) == 0;
+    return *usage->operands && usage->operand_maximum == 0;
 }
 
 static void print_operand(const struct line *line, const struct cli_named *named,

@@ -23,6 +23,7 @@
 #include "cli/common/own.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
+#include "cli/program/program.h"
 #include "cli/runtime/open.h"
 
 enum conform_outcome {
@@ -71,27 +72,34 @@ struct child {
     char line[LINE_SIZE];
 };
 
-// Starts the suite with one argument or two, its output and errors in a pipe.
-static void start(const struct conform *conform, const char *first, const char *second,
-                  struct child *child)
+// In the new process. The command's signals are blocked: one of its threads takes them. An interrupt at the terminal
+// reaches the command alone, which then ends the suite.
+static void prepare(void)
 {
-    const char *arguments[] = {"conformance", first, second, NULL};
-    int ends[2];
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    setpgid(0, 0);
+}
+
+// Starts the suite with what has not run, its output and errors in a pipe.
+static void start(const struct conform *conform, char *filter, struct child *child)
+{
+    char *command[] = {cli_copy(conform->program), filter, cli_copy("--gtest_color=no"), NULL};
+    int ends[2] = {-1, -1};
     *child = (struct child){.process = -1};
-    if (pipe2(ends, O_CLOEXEC) != 0 || (child->process = fork()) < 0)
-        cli_fail(CLI_SETUP, "%s cannot be started: %s", conform->program, strerror(errno));
-    if (child->process == 0) {
-        sigset_t none; // the command's signals are blocked: one of its threads takes them
-        sigemptyset(&none);
-        sigprocmask(SIG_SETMASK, &none, NULL);
-        // An interrupt at the terminal reaches the command alone, which then ends the suite.
-        setpgid(0, 0);
-        dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-        dup2(ends[1], STDOUT_FILENO);
-        dup2(ends[1], STDERR_FILENO);
-        execv(conform->program, (char **)(void *)arguments);
-        _exit(CLI_NOT_FOUND);
-    }
+    int error = pipe2(ends, O_CLOEXEC) == 0 ? 0 : errno;
+    const struct cli_program program = {
+        .command = command,
+        .no_input = true,
+        .output = ends[1],
+        .messages = ends[1],
+        .prepare = prepare,
+    };
+    if (error == 0)
+        error = cli_program_start(&program, &child->process);
+    if (error)
+        cli_fail(CLI_SETUP, "%s cannot be started: %s", conform->program, strerror(error));
     close(ends[1]);
     child->output = ends[0];
 }
@@ -112,51 +120,7 @@ static void stop(struct child *child)
     }
 }
 
-// Calls `take` with each complete line; a line that is longer than the buffer is passed in
-// parts.
-static void cut_lines(struct child *child, void (*take)(void *user, const char *line), void *user)
-{
-    char *begin = child->line;
-    char *end;
-    child->line[child->line_length] = '\0';
-    while ((end = strchr(begin, '\n'))) {
-        *end = '\0';
-        take(user, begin);
-        begin = end + 1;
-    }
-    child->line_length = strlen(begin);
-    memmove(child->line, begin, child->line_length + 1);
-    if (child->line_length == LINE_SIZE - 1) {
-        take(user, child->line);
-        child->line_length = 0;
-    }
-}
-
-// Waits briefly for output and reads what there is. False at the end of the output.
-static bool read_some(struct child *child, void (*take)(void *user, const char *line), void *user)
-{
-    struct pollfd wait = {.fd = child->output, .events = POLLIN};
-    if (poll(&wait, 1, POLL_MS) <= 0)
-        return !has_ended(child);
-    const ssize_t got =
-        read(child->output, child->line + child->line_length, LINE_SIZE - 1 - child->line_length);
-    if (got < 0)
-        return errno == EINTR;
-    // A zero byte, printed by a driver, would end the line early.
-    for (ssize_t i = 0; i < got; i++)
-        if (child->line[child->line_length + (size_t)i] == '\0')
-            child->line[child->line_length + (size_t)i] = '?';
-    child->line_length += (size_t)got;
-    cut_lines(child, take, user);
-    return got > 0;
-}
-
 // Listing.
-
-struct listing {
-    struct conform *conform;
-    char suite[128];
-};
 
 static void add(struct conform *conform, struct conform_result result)
 {
@@ -165,35 +129,28 @@ static void add(struct conform *conform, struct conform_result result)
     conform->results[conform->count++] = result;
 }
 
-static void take_listed(void *user, const char *line)
-{
-    struct listing *listing = user;
-    struct conform *conform = listing->conform;
-    const size_t length = strlen(line);
-    if (strncmp(line, "  ", 2) == 0 && listing->suite[0]) {
-        add(conform, (struct conform_result){.name = cli_text("%s%s", listing->suite, line + 2)});
-    } else if (length > 1 && line[length - 1] == '.' && !strchr(line, ' ')) {
-        snprintf(listing->suite, sizeof listing->suite, "%s", line);
-    }
-}
-
 // Fills `results` with the tests that `filter` matches: GoogleTest's patterns.
 static void conform_list(struct conform *conform, const char *filter)
 {
-    struct listing listing = {.conform = conform};
-    struct child child;
-    start(conform, "--gtest_list_tests", cli_text("--gtest_filter=%s", filter), &child);
-    while (read_some(&child, take_listed, &listing))
-        continue;
-    while (!has_ended(&child))
-        poll(NULL, 0, 1);
-    stop(&child);
-    if (WIFEXITED(child.status) && WEXITSTATUS(child.status) == CLI_NOT_FOUND)
+    char *command[] = {cli_copy(conform->program), cli_text("--gtest_filter=%s", filter),
+                       cli_copy("--gtest_list_tests"), NULL};
+    const struct cli_program program = {.command = command};
+    const char *folder = cli_folder_create("conform"), *suite = "";
+    struct cli_content listed;
+    char *rest = NULL;
+    const int code = cli_program_capture(&program, folder, &listed, NULL).code;
+    cli_own(free, listed.bytes);
+    if (code == CLI_NOT_FOUND || code == 126)
         cli_fail(CLI_SETUP, "%s cannot be executed here: unpack the whole archive for this machine",
                  conform->program);
-    if (child.status != 0)
+    if (code != 0)
         cli_fail(CLI_SETUP, "%s does not list its tests: it is not the suite of this Weir",
                  conform->program);
+    for (char *line = strtok_r(listed.bytes, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
+        if (strncmp(line, "  ", 2) == 0 && *suite)
+            add(conform, (struct conform_result){.name = cli_text("%s%s", suite, line + 2)});
+        else if (line[1] && line[strlen(line) - 1] == '.' && !strchr(line, ' '))
+            suite = line;
 }
 
 // Running.
@@ -257,10 +214,9 @@ static bool ends_test(struct reading *reading, const char *line)
     return false;
 }
 
-static void take_line(void *user, const char *line)
+static void take_line(struct reading *reading, const char *line)
 {
     static const char run[] = "[ RUN      ] ";
-    struct reading *reading = user;
     if (reading->current) {
         if (!ends_test(reading, line))
             weir_text_append(reading->text, sizeof reading->text, &reading->used, "%s\n", line);
@@ -274,6 +230,44 @@ static void take_line(void *user, const char *line)
     reading->began_ns = cli_now_ns();
     reading->used = 0;
     reading->text[0] = '\0';
+}
+
+// Takes each complete line; one that is longer than the buffer is taken in parts.
+static void cut_lines(struct reading *reading, struct child *child)
+{
+    char *begin = child->line;
+    char *end;
+    child->line[child->line_length] = '\0';
+    while ((end = strchr(begin, '\n'))) {
+        *end = '\0';
+        take_line(reading, begin);
+        begin = end + 1;
+    }
+    child->line_length = strlen(begin);
+    memmove(child->line, begin, child->line_length + 1);
+    if (child->line_length == LINE_SIZE - 1) {
+        take_line(reading, child->line);
+        child->line_length = 0;
+    }
+}
+
+// Waits briefly for output and reads what there is. False at the end of the output.
+static bool read_some(struct reading *reading, struct child *child)
+{
+    struct pollfd wait = {.fd = child->output, .events = POLLIN};
+    if (poll(&wait, 1, POLL_MS) <= 0)
+        return !has_ended(child);
+    const ssize_t got =
+        read(child->output, child->line + child->line_length, LINE_SIZE - 1 - child->line_length);
+    if (got < 0)
+        return errno == EINTR;
+    // A zero byte, printed by a driver, would end the line early.
+    for (ssize_t i = 0; i < got; i++)
+        if (child->line[child->line_length + (size_t)i] == '\0')
+            child->line[child->line_length + (size_t)i] = '?';
+    child->line_length += (size_t)got;
+    cut_lines(reading, child);
+    return got > 0;
 }
 
 // "Suite.A:Suite.B" of all that has not run.
@@ -331,8 +325,8 @@ static void run_rest(struct reading *reading)
     struct conform *conform = reading->conform;
     struct child child;
     bool hung = false;
-    start(conform, filter_of_rest(conform), "--gtest_color=no", &child);
-    while (!hung && !cli_signal() && read_some(&child, take_line, reading))
+    start(conform, filter_of_rest(conform), &child);
+    while (!hung && !cli_signal() && read_some(reading, &child))
         hung = reading->current &&
                cli_now_ns() - reading->began_ns > conform->test_limit_seconds * 1000000000u;
     // The program closed its output, or a test hangs. Ending takes the program a moment.

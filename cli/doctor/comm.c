@@ -182,29 +182,21 @@ static void tell_library(struct doctor *doctor, const char *setting)
     dlclose(library);
 }
 
-struct nccl {
-    struct doctor *doctor;
-    bool found; // the backend
-};
-
 static bool ask(void *user, const char *section, const struct weir_setting *setting)
 {
-    struct nccl *nccl = user;
     if (strcmp(section, "cuda") != 0 || !setting || strcmp(setting->key->name, "nccl") != 0)
         return true;
-    nccl->found = true;
-    tell_library(nccl->doctor, setting->text);
+    tell_library(user, setting->text);
     return false;
 }
 
 // Which NCCL there is.
 static void doctor_comm_nccl(struct doctor *doctor)
 {
-    struct nccl nccl = {.doctor = doctor};
     const struct weir_open_params params = doctor_comm_params(doctor, "cuda");
-    if (weir_inspect_settings(&params, ask, &nccl) < 0)
-        return; // told by the checks of the configuration
-    if (!nccl.found)
+    const size_t before = doctor->count;
+    // What is wrong with the configuration was told by its checks.
+    if (weir_inspect_settings(&params, ask, doctor) >= 0 && doctor->count == before)
         doctor_note(doctor, "nccl", "the backend cuda cannot be loaded; `weir doctor` tells why");
 }
 
@@ -226,15 +218,12 @@ struct link {
 static weir_status create(struct link *link, const struct doctor_comm *comm, const char *host,
                           const char *port)
 {
-    char rendezvous[320];
-    snprintf(rendezvous, sizeof rendezvous, strchr(host, ':') ? "tcp://[%s]:%s" : "tcp://%s:%s",
-             host, port);
     const struct weir_comm_params params = {
         .struct_size = sizeof params,
         .label = "doctor",
         .rank = comm->connect ? 1 : 0,
         .count = 2,
-        .rendezvous = rendezvous,
+        .rendezvous = cli_text(strchr(host, ':') ? "tcp://[%s]:%s" : "tcp://%s:%s", host, port),
         .timeout_ns = comm->timeout * UINT64_C(1000000000),
     };
     const struct weir_buffer_params memory = {.struct_size = sizeof memory,

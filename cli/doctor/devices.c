@@ -16,23 +16,20 @@
 struct entry {
     struct weir_device_info info;
     struct weir_limits limits;
-    bool opened;
-    char problem[1024];
+    const char *problem; // NULL: it was opened
 };
 
 static void look_at(weir_runtime *runtime, size_t index, struct entry *entry)
 {
-    char select[32];
     weir_device *device = NULL;
-    snprintf(select, sizeof select, "%zu", index);
-    const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
+    const struct weir_device_params params = {.struct_size = sizeof params,
+                                              .select = cli_text("%zu", index)};
     if (weir_device_describe(runtime, index, &entry->info) < 0 ||
         weir_device_open_at(runtime, &params, &device, NULL, 0) < 0) {
-        snprintf(entry->problem, sizeof entry->problem, "%s", weir_last_error_text());
+        entry->problem = cli_copy(weir_last_error_text());
         return;
     }
     entry->limits = *weir_device_limits(device);
-    entry->opened = true;
     WEIR_IGNORE(weir_device_close(&device));
 }
 
@@ -137,11 +134,11 @@ static void print_device(const struct entry *entry, size_t index)
     weir_table_add(&table, "driver");
     weir_table_add(&table, "%s", entry->info.driver);
     list_limits(&entry->limits, limits);
-    for (size_t i = 0; entry->opened && i < LIMIT_COUNT; i++) {
+    for (size_t i = 0; !entry->problem && i < LIMIT_COUNT; i++) {
         weir_table_add(&table, "%s", limits[i].text);
         add_limit(&table, &limits[i]);
     }
-    if (!entry->opened) {
+    if (entry->problem) {
         weir_table_add(&table, "cannot be opened");
         weir_table_add(&table, "%s", entry->problem);
     }
@@ -182,10 +179,10 @@ static int print_json(const char *backend, const struct entry *entries, size_t c
         cli_json_set(object, "name", cli_json_string(entries[i].info.name));
         cli_json_set(object, "platform", cli_json_string(entries[i].info.platform));
         cli_json_set(object, "driver", cli_json_string(entries[i].info.driver));
-        if (entries[i].opened)
-            cli_json_set(object, "limits", describe_limits(&entries[i].limits));
-        else
+        if (entries[i].problem)
             cli_json_set(object, "problem", cli_json_string(entries[i].problem));
+        else
+            cli_json_set(object, "limits", describe_limits(&entries[i].limits));
         cli_json_append(devices, object);
     }
     cli_json_set(root, "weir", json_string(weir_version()));
@@ -202,7 +199,7 @@ static int list_devices(weir_runtime *runtime, bool as_json)
     int code = CLI_OK;
     for (size_t i = 0; i < count; i++) {
         look_at(runtime, i, &entries[i]);
-        if (entries[i].opened)
+        if (!entries[i].problem)
             continue;
         cli_error("device %zu: %s", i, entries[i].problem);
         code = CLI_SETUP;

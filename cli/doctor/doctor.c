@@ -70,10 +70,6 @@ static void doctor_modules(struct doctor *doctor)
 // Environment variables, devices, and PoCL's cache: without a folder that it can write to,
 // PoCL offers no device.
 
-enum {
-    PATH_SIZE = 4096
-};
-
 // Variables whose names begin with WEIR_: those that nothing reads are told with the nearest name that
 // something does.
 
@@ -178,26 +174,22 @@ static void doctor_devices(struct doctor *doctor)
 }
 
 // Where PoCL keeps compiled kernels, as its manual says.
-static void cache_path(char path[PATH_SIZE])
+static const char *cache_path(void)
 {
     const char *given = getenv("POCL_CACHE_DIR");
     const char *cache = getenv("XDG_CACHE_HOME");
     const char *home = getenv("HOME");
     if (given && *given)
-        snprintf(path, PATH_SIZE, "%s", given);
-    else if (cache && *cache)
-        snprintf(path, PATH_SIZE, "%s/pocl/kcache", cache);
-    else if (home && *home)
-        snprintf(path, PATH_SIZE, "%s/.cache/pocl/kcache", home);
-    else
-        snprintf(path, PATH_SIZE, "/tmp/pocl/kcache");
+        return given;
+    if (cache && *cache)
+        return cli_text("%s/pocl/kcache", cache);
+    return home && *home ? cli_text("%s/.cache/pocl/kcache", home) : "/tmp/pocl/kcache";
 }
 
 static bool can_write_in(const char *directory, char *message, size_t size)
 {
-    char path[PATH_SIZE + 16];
-    snprintf(path, sizeof path, "%s/.weir-probe", directory);
-    weir_file_writer *probe = weir_file_writer_create(path, message, size);
+    weir_file_writer *probe =
+        weir_file_writer_create(cli_text("%s/.weir-probe", directory), message, size);
     const bool can = probe != NULL;
     weir_file_writer_destroy(&probe);
     return can;
@@ -218,14 +210,12 @@ static bool pocl_matters(const struct doctor *doctor)
 
 static void doctor_pocl_cache(struct doctor *doctor)
 {
-    char path[PATH_SIZE];
-    char part[PATH_SIZE];
     char message[512];
     if (!pocl_matters(doctor))
         return;
-    cache_path(path);
+    const char *path = cache_path();
     // The folder itself, or the one that it would be made in.
-    char *existing = memcpy(part, path, sizeof part);
+    char *existing = cli_copy(path);
     while (access(existing, F_OK) != 0 && errno == ENOENT)
         existing = dirname(existing);
     if (can_write_in(existing, message, sizeof message))
@@ -294,9 +284,8 @@ void doctor_add(struct doctor *doctor, enum doctor_state state, const char *topi
 void doctor_add_error(struct doctor *doctor, const char *topic, const char *remedy)
 {
     const struct weir_error error = *weir_last_error();
-    char native[160] = "";
-    if (error.native_call[0])
-        snprintf(native, sizeof native, " (%s: %s)", error.native_call, error.native_name);
+    const char *native =
+        error.native_call[0] ? cli_text(" (%s: %s)", error.native_call, error.native_name) : "";
     doctor_add(doctor, DOCTOR_PROBLEM, topic, error.remedy[0] ? error.remedy : remedy, "%s%s",
                error.message, native);
 }
@@ -573,9 +562,7 @@ static void print_text(const struct doctor *doctor, bool all)
         const struct doctor_finding *finding = &doctor->findings[i];
         const size_t well = all ? 0 : count_well(doctor, i);
         const bool folded = well > ROWS_MOST;
-        char more[48] = "";
-        if (folded)
-            snprintf(more, sizeof more, " (%zu more: --all)", well - 1);
+        const char *more = folded ? cli_text(" (%zu more: --all)", well - 1) : "";
         i += folded ? well - 1 : 0;
         printf("%-8s %-14s %s%s\n", state_names[finding->state], finding->topic, finding->text,
                more);

@@ -262,9 +262,7 @@ static bool number_before(const char *line, const char *end, const char *words, 
 // Those of the kernel's body, and the ones among them that are fma.
 static void count_instructions(const char *ptx, const char *kernel, struct usage *usage)
 {
-    char head[512];
-    snprintf(head, sizeof head, ".entry %s(", kernel);
-    const char *line = strstr(ptx, head);
+    const char *line = strstr(ptx, cli_text(".entry %s(", kernel));
     const char *stop = line ? strstr(line, "\n}") : NULL;
     usage->told[INSTRUCTIONS] = usage->told[FUSED] = stop != NULL;
     while (stop && (line = strchr(line, '\n')) && line < stop) {
@@ -281,9 +279,8 @@ static void count_instructions(const char *ptx, const char *kernel, struct usage
 static struct usage read_usage(const char *report, const char *ptx, const char *kernel)
 {
     static const char entry[] = "Compiling entry function '";
-    char head[512];
     struct usage usage = {0};
-    snprintf(head, sizeof head, "%s%s'", entry, kernel);
+    const char *head = cli_text("%s%s'", entry, kernel);
     const char *line = strstr(report, head);
     const char *stop = line ? strstr(line + strlen(head), entry) : NULL;
     for (; line && (!stop || line < stop);

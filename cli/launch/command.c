@@ -1,7 +1,6 @@
 // weir launch -n N PROGRAM...: the program as N ranks on this machine, with torchrun's variables.
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -19,10 +18,6 @@
 
 // One sentence says why the ranks ended, after all that they printed.
 
-enum {
-    TEXT_SIZE = 512
-};
-
 static size_t count_stopped(const struct launch *launch, bool killed)
 {
     size_t count = 0;
@@ -31,42 +26,35 @@ static size_t count_stopped(const struct launch *launch, bool killed)
     return count;
 }
 
-// "; 3 other ranks got SIGTERM, of which 1 was killed after 5 s".
-static void add_others(const struct launch *launch, const char *what, const char *signal,
-                       char *text, size_t *used)
+// "3 other ranks got SIGTERM, of which 1 was killed after 5 s", or "".
+static const char *show_others(const struct launch *launch, const char *what, const char *signal)
 {
     const size_t stopped = count_stopped(launch, false);
     const size_t killed = count_stopped(launch, true);
-    if (stopped)
-        weir_text_append(text, TEXT_SIZE, used, "%zu %s%s got %s", stopped, what,
-                         stopped == 1 ? "" : "s", signal);
-    if (killed)
-        weir_text_append(text, TEXT_SIZE, used, ", of which %zu %s killed", killed,
-                         killed == 1 ? "was" : "were");
-    if (killed && !launch->hurried)
-        weir_text_append(text, TEXT_SIZE, used, " after %" PRIu64 " s", launch->options->grace_s);
+    const char *grace =
+        launch->hurried ? "" : cli_text(" after %" PRIu64 " s", launch->options->grace_s);
+    const char *end =
+        killed ? cli_text(", of which %zu %s killed%s", killed, killed == 1 ? "was" : "were", grace)
+               : "";
+    return stopped
+               ? cli_text("%zu %s%s got %s%s", stopped, what, stopped == 1 ? "" : "s", signal, end)
+               : "";
 }
 
 static void tell_end(const struct launch *launch)
 {
-    char text[TEXT_SIZE] = "";
-    size_t used = 0;
-    const struct rank *rank =
-        launch->first_failed < 0 ? NULL : &launch->ranks[launch->first_failed];
-    const struct weir_quantity ended = weir_text_signal(rank ? rank->signal : launch->signal);
-    if (!rank)
-        weir_text_append(text, sizeof text, &used, "interrupted by %s: ", ended.text);
-    else
-        weir_text_append(text, sizeof text, &used, "rank %d of %" PRIu64 " (process %d) ",
-                         launch->first_failed, launch->options->count, (int)rank->process);
-    if (rank && rank->signal)
-        weir_text_append(text, sizeof text, &used, "was ended by %s", ended.text);
-    else if (rank)
-        weir_text_append(text, sizeof text, &used, "ended with %d", rank->code);
-    if (rank && count_stopped(launch, false))
-        weir_text_append(text, sizeof text, &used, "; ");
-    add_others(launch, rank ? "other rank" : "rank", rank ? "SIGTERM" : "it", text, &used);
-    cli_error("%s", text);
+    if (launch->first_failed < 0) {
+        cli_error("interrupted by %s: %s", weir_text_signal(launch->signal).text,
+                  show_others(launch, "rank", "it"));
+        return;
+    }
+    const struct rank *rank = &launch->ranks[launch->first_failed];
+    const char *others = show_others(launch, "other rank", "SIGTERM");
+    cli_error("rank %d of %" PRIu64 " (process %d) %s%s%s", launch->first_failed,
+              launch->options->count, (int)rank->process,
+              rank->signal ? cli_text("was ended by %s", weir_text_signal(rank->signal).text)
+                           : cli_text("ended with %d", rank->code),
+              *others ? "; " : "", others);
 }
 
 // JSON.
@@ -135,13 +123,11 @@ static void parse(struct launch_options *out, int argc, char **argv)
 
 // Where the ranks meet, unless the user has named a place: a socket in the folder that the transport `local`
 // keeps for its user. It looks at the folder's owner itself.
-static void name_place(char *text, size_t size)
+static const char *name_place(void)
 {
-    char folder[64];
-    snprintf(folder, sizeof folder, "/tmp/weir-%lu", (unsigned long)geteuid());
+    const char *folder = cli_text("/tmp/weir-%lu", (unsigned long)geteuid());
     (void)mkdir(folder, 0700);
-    snprintf(text, size, "unix:%s/launch-%ld-%" PRIx64, folder, (long)getpid(),
-             weir_clock_now_ns());
+    return cli_text("unix:%s/launch-%ld-%" PRIx64, folder, (long)getpid(), weir_clock_now_ns());
 }
 
 // For programs that meet by torch's means. Rank 0 listens at it, so it is free again when this returns.
@@ -158,18 +144,6 @@ static uint64_t find_port(void)
     return ntohs(address.sin_port);
 }
 
-// Not one of the standard descriptors, if this process has been given fewer.
-static int open_input(void)
-{
-    int input;
-    do
-        input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    while (input >= 0 && input <= STDERR_FILENO);
-    if (input < 0)
-        cli_fail(CLI_SETUP, "/dev/null, the ranks' input, cannot be opened: %s", strerror(errno));
-    return input;
-}
-
 int cli_launch(int argc, char **argv)
 {
     struct launch_options options = {.grace_s = 5};
@@ -180,13 +154,10 @@ int cli_launch(int argc, char **argv)
     struct launch launch = {.options = &options, .first_failed = -1};
     const uint64_t began_ns = weir_clock_now_ns();
     launch.ranks = cli_allocate(options.count, sizeof *launch.ranks);
-    launch.input = open_input();
-    snprintf(launch.port, sizeof launch.port, "%" PRIu64,
-             options.port ? options.port : find_port());
-    name_place(launch.place, sizeof launch.place);
+    launch.port = cli_text("%" PRIu64, options.port ? options.port : find_port());
+    launch.place = name_place();
     watch(&launch);
     const int code = tell(&launch, weir_clock_now_ns() - began_ns);
     (void)unlink(launch.place + strlen("unix:")); // left if rank 0 was killed there
-    close(launch.input);
     return code;
 }

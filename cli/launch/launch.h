@@ -3,8 +3,6 @@
 #ifndef WEIR_CLI_LAUNCH_LAUNCH_H
 #define WEIR_CLI_LAUNCH_LAUNCH_H
 
-#include <pthread.h>
-#include <signal.h>
 #include <sys/types.h>
 
 #include "cli/program/program.h"
@@ -29,28 +27,17 @@ struct rank {
     bool ended;
     bool stopped; // it ran when the launch told all ranks to end
     bool killed;  // it ran when the grace time was over
-    bool has_relay;
-    pthread_t relay; // writes its lines
 };
-
-struct stream;
 
 struct launch {
     const struct launch_options *options;
     struct rank *ranks;
     size_t started;
     size_t running;
-    struct stream *streams;     // two for each rank; NULL: the ranks write to this process's own
-    struct sigaction old_pipe;  // of SIGPIPE
-    struct sigaction old_child; // of SIGCHLD
-    sigset_t old_mask;
-    sigset_t signals; // that this process takes
-    int input;
-    char port[8];
-    char place[128];  // where the ranks meet
-    int first_failed; // -1: none
-    int signal;       // that this process got, which ends the ranks; 0: none
-    int failure;      // an exit code, after an error of this process that was told; 0: none
+    const char *port, *place; // MASTER_PORT, and where the ranks meet
+    int first_failed;         // -1: none
+    int signal;               // that this process got, which ends the ranks; 0: none
+    int failure;              // an exit code, after an error of this process that was told; 0: none
     bool stopping;
     bool hurried;     // a second signal came before the grace time was over
     uint64_t kill_ns; // when `stopping`: at which ranks are killed

@@ -17,10 +17,12 @@
 
 #include "base/clock.h"
 #include "cli/common/own.h"
+#include "cli/common/signals.h"
 #include "cli/launch/launch.h"
 
-// The lines of the ranks. A thread for each rank reads them, and waits where this process's own output is not read: that
-// delays the lines of this rank, and those of others for the same output, but not what they print on the other one.
+// The lines of the ranks. One thread reads those for standard output and another one those for standard error, so lines
+// do not mix; where both are one file one thread reads all. A thread waits where this process's own output is not read:
+// that delays the lines for this output, but not those for the other one.
 
 enum {
     LINE_LIMIT = 65536, // a longer line is cut
@@ -28,7 +30,6 @@ enum {
     LATE_LIMIT = 1 << 20, // no pipe of a program without privileges holds more
     PREFIX_SIZE = 8,      // "[1023] " and a NUL
     ESCAPE_SIZE = 4,      // "\x1b"
-    STACK_SIZE = 1 << 18,
 };
 
 // Standard output or standard error of one rank.
@@ -42,14 +43,32 @@ struct stream {
     char bytes[PREFIX_SIZE + LINE_LIMIT + 1];
 };
 
+// A thread, and the streams that it reads.
+struct relay {
+    struct stream *streams;
+    size_t count;
+    struct stream **open; // those that have not ended
+    struct pollfd *polled;
+    pthread_t thread;
+};
+
+enum {
+    READ,
+    WRITE,
+    OUTPUT = 0,
+    MESSAGES,
+    PIPE_COUNT
+};
+
 // What the threads share.
 static struct {
-    pthread_mutex_t locks[2]; // of what is written to standard output, and to standard error
-    bool one;                 // both are one file, under the first lock
-    atomic_int error;         // of errno's, of standard output
+    struct stream *streams; // of outputs, then of messages; NULL: ranks write to this process's own
+    struct relay each[2];
+    size_t started;
     atomic_size_t running;
-    int over[2]; // a pipe, whose end says that all ranks have ended
-} relays = {.locks = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER}};
+    atomic_int error; // of errno's, of standard output
+    int over[2];      // a pipe, whose end says that all ranks have ended
+} relays;
 
 static bool is_one_file(int a, int b)
 {
@@ -57,11 +76,6 @@ static bool is_one_file(int a, int b)
     struct stat second;
     return fstat(a, &first) == 0 && fstat(b, &second) == 0 && first.st_dev == second.st_dev &&
            first.st_ino == second.st_ino;
-}
-
-static void unlock(void *lock)
-{
-    pthread_mutex_unlock(lock);
 }
 
 static bool write_all(int descriptor, const char *bytes, size_t size)
@@ -84,21 +98,16 @@ static void wake(void)
     kill(getpid(), SIGCHLD);
 }
 
-// Whole, so that lines of several ranks never mix, on one pipe for standard output and standard error either.
 static void add_line(struct stream *stream)
 {
-    pthread_mutex_t *lock = &relays.locks[stream->to == STDERR_FILENO && !relays.one];
     const size_t size = stream->prefix + stream->used;
     stream->bytes[size] = '\n';
     stream->used = 0;
-    pthread_mutex_lock(lock);
-    pthread_cleanup_push(unlock, lock);
     if (!write_all(stream->to, stream->bytes, size + 1) && stream->to == STDOUT_FILENO &&
         relays.error == 0) {
         relays.error = errno;
         wake();
     }
-    pthread_cleanup_pop(true);
 }
 
 static char *end_of(struct stream *stream)
@@ -183,18 +192,27 @@ static void stream_look(struct stream *stream, bool ready, bool at_end)
         stream_end(stream);
 }
 
-static void *relay(void *argument)
+// Lists the streams that have not ended, and after them the pipe. Returns how many these are.
+static size_t list_open(struct relay *relay)
 {
-    struct stream *streams = argument; // two
-    while (streams[0].from >= 0 || streams[1].from >= 0) {
-        struct pollfd polled[] = {{.fd = streams[0].from, .events = POLLIN},
-                                  {.fd = streams[1].from, .events = POLLIN},
-                                  {.fd = relays.over[0], .events = POLLIN}};
-        if (poll(polled, 3, -1) < 0)
-            continue;
-        for (size_t i = 0; i < 2; i++)
-            stream_look(&streams[i], polled[i].revents, polled[2].revents);
-    }
+    size_t count = 0;
+    for (size_t i = 0; i < relay->count; i++)
+        if (relay->streams[i].from >= 0)
+            relay->open[count++] = &relay->streams[i];
+    for (size_t i = 0; i < count; i++)
+        relay->polled[i] = (struct pollfd){.fd = relay->open[i]->from, .events = POLLIN};
+    relay->polled[count] = (struct pollfd){.fd = relays.over[READ], .events = POLLIN};
+    return count;
+}
+
+static void *run_relay(void *argument)
+{
+    struct relay *relay = argument;
+    size_t count;
+    while ((count = list_open(relay)) > 0)
+        if (poll(relay->polled, count + 1, -1) > 0)
+            for (size_t i = 0; i < count; i++)
+                stream_look(relay->open[i], relay->polled[i].revents, relay->polled[count].revents);
     if (atomic_fetch_sub(&relays.running, 1) == 1)
         wake();
     return NULL;
@@ -202,44 +220,35 @@ static void *relay(void *argument)
 
 // Signals are blocked in all threads, and taken by the main thread.
 
-static const int numbers[] = {SIGCHLD, SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
-                              SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
+static struct {
+    sigset_t signals;      // that this process takes
+    sigset_t before;       // the process's mask
+    struct sigaction pipe; // of SIGPIPE before
+    pid_t process;         // this one
+} held;
 
-// One that is ignored, as nohup does with SIGHUP, stays ignored. A second SIGCHLD before the first is taken is not
-// delivered, so that names the first process that has ended.
-static void signals_take(struct launch *launch)
+// A second SIGCHLD before the first is taken is not delivered, so that names the first process that has ended.
+static void signals_take(void)
 {
+    static const int numbers[] = {SIGCHLD, SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
+                                  SIGTSTP, SIGCONT, SIGUSR1, SIGUSR2};
     const struct sigaction ignored = {.sa_handler = SIG_IGN};
     const struct sigaction ends = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP};
-    sigaction(SIGPIPE, &ignored, &launch->old_pipe);
-    sigaction(SIGCHLD, &ends, &launch->old_child);
-    sigemptyset(&launch->signals);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        struct sigaction action;
-        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
-            sigaddset(&launch->signals, numbers[i]);
-    }
-    sigprocmask(SIG_BLOCK, &launch->signals, &launch->old_mask);
+    sigaction(SIGPIPE, &ignored, &held.pipe);
+    sigaction(SIGCHLD, &ends, NULL); // as it was, but for the flag, which no program inherits
+    cli_signals_list(numbers, sizeof numbers / sizeof *numbers, &held.signals);
+    sigprocmask(SIG_BLOCK, &held.signals, &held.before);
+    held.process = getpid();
 }
 
 // In a new process too.
-static void signals_restore(const struct launch *launch)
+static void signals_restore(void)
 {
-    sigaction(SIGCHLD, &launch->old_child, NULL);
-    sigaction(SIGPIPE, &launch->old_pipe, NULL);
-    sigprocmask(SIG_SETMASK, &launch->old_mask, NULL);
+    sigaction(SIGPIPE, &held.pipe, NULL);
+    sigprocmask(SIG_SETMASK, &held.before, NULL);
 }
 
 // One rank. It leads a process group, so that what it starts is ended with it.
-
-enum {
-    READ,
-    WRITE,
-    OUTPUT = 0,
-    MESSAGES,
-    REPORT, // in which a process that cannot become the program tells why
-    PIPE_COUNT
-};
 
 static void close_pipes(int pipes[PIPE_COUNT][2])
 {
@@ -249,44 +258,28 @@ static void close_pipes(int pipes[PIPE_COUNT][2])
                 close(pipes[i][end]);
 }
 
-static bool open_pipes(const struct launch *launch, int pipes[PIPE_COUNT][2])
+static bool open_pipes(int pipes[PIPE_COUNT][2])
 {
     for (size_t i = 0; i < PIPE_COUNT; i++)
         pipes[i][READ] = pipes[i][WRITE] = -1;
-    for (size_t i = launch->streams ? OUTPUT : REPORT; i < PIPE_COUNT; i++)
+    for (size_t i = 0; relays.streams && i < PIPE_COUNT; i++)
         if (pipe2(pipes[i], O_CLOEXEC) != 0)
             return false;
     return true;
 }
 
 // In the new process.
-static void become(const struct launch *launch, const struct cli_program *program, pid_t parent,
-                   int report)
+static void prepare(void)
 {
     setpgid(0, 0);
-    signals_restore(launch);
+    signals_restore();
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent)
+    if (getppid() != held.process)
         _exit(CLI_FAILED);
-    const int error = cli_program_become(program);
-    const ssize_t written = write(report, &error, sizeof error);
-    _exit(written == sizeof error ? CLI_NOT_FOUND : CLI_FAILED);
 }
 
-static pid_t create(const struct launch *launch, int pipes[PIPE_COUNT][2],
-                    const struct cli_program *program)
-{
-    const pid_t parent = getpid();
-    fflush(stdout);
-    const pid_t process = fork();
-    if (process == 0)
-        become(launch, program, parent, pipes[REPORT][WRITE]);
-    return process;
-}
-
-// Returns 0, or the number of the error; `*out_missing` if it is the program that cannot be run.
-static int start(struct launch *launch, int pipes[PIPE_COUNT][2], pid_t *out_process,
-                 bool *out_missing)
+// As cli_program_start().
+static int start(const struct launch *launch, int pipes[PIPE_COUNT][2], pid_t *out_process)
 {
     const size_t rank = launch->started;
     const uint64_t count = launch->options->count;
@@ -304,35 +297,27 @@ static int start(struct launch *launch, int pipes[PIPE_COUNT][2], pid_t *out_pro
         cli_text("WEIR_COMM_RENDEZVOUS=%s", launch->place),
     };
     const size_t variable_count = sizeof variables / sizeof *variables;
-    const bool open = launch->streams;
+    const bool open = relays.streams;
     const struct cli_program program = {
         .command = launch->options->command,
         .variables = variables,
         .variable_count = variable_count - (getenv("WEIR_COMM_RENDEZVOUS") != NULL),
-        .input = launch->input,
+        .no_input = true,
         .output = open                    ? pipes[OUTPUT][WRITE]
                   : launch->options->json ? STDERR_FILENO
                                           : 0,
         .messages = open ? pipes[MESSAGES][WRITE] : 0,
+        .prepare = prepare,
     };
-    int error = 0;
-    *out_process = create(launch, pipes, &program);
-    if (*out_process < 0)
-        return errno;
-    close(pipes[REPORT][WRITE]);
-    pipes[REPORT][WRITE] = -1;
-    *out_missing = read(pipes[REPORT][READ], &error, sizeof error) == sizeof error;
-    if (*out_missing)
-        waitpid(*out_process, NULL, 0);
-    return error;
+    return cli_program_start(&program, out_process);
 }
 
 static void open_streams(struct launch *launch, int pipes[PIPE_COUNT][2])
 {
     const uint64_t last = launch->options->count - 1;
     const int width = last > 999 ? 4 : last > 99 ? 3 : last > 9 ? 2 : 1;
-    for (size_t i = OUTPUT; launch->streams && i <= MESSAGES; i++) {
-        struct stream *stream = &launch->streams[2 * launch->started + i];
+    for (size_t i = 0; relays.streams && i < PIPE_COUNT; i++) {
+        struct stream *stream = &relays.streams[i * launch->options->count + launch->started];
         stream->from = pipes[i][READ];
         stream->to = i == OUTPUT && !launch->options->json ? STDOUT_FILENO : STDERR_FILENO;
         stream->prefix =
@@ -346,17 +331,15 @@ static bool rank_start(struct launch *launch)
 {
     int pipes[PIPE_COUNT][2];
     pid_t process = -1;
-    bool missing = false;
-    const int error = open_pipes(launch, pipes) ? start(launch, pipes, &process, &missing) : errno;
+    const int error = open_pipes(pipes) ? start(launch, pipes, &process) : errno;
     if (error == 0) {
         open_streams(launch, pipes);
         launch->ranks[launch->started++] = (struct rank){.process = process};
         launch->running++;
     } else {
-        const struct cli_program program = {.command = launch->options->command};
         launch->failure = CLI_SETUP;
-        if (missing)
-            launch->failure = cli_program_tell_missing(&program, error);
+        if (process > 0)
+            launch->failure = cli_program_tell_missing(launch->options->command[0], error);
         else
             cli_error("rank %zu of %" PRIu64
                       " cannot be started: %s; start fewer, or raise the limit%s",
@@ -485,8 +468,8 @@ static void turn(struct launch *launch)
     const bool kills = launch->stopping && launch->running && launch->kill_ns != UINT64_MAX;
     const struct timespec until = weir_clock_timespec(weir_clock_left(launch->kill_ns));
     siginfo_t about = {.si_pid = 0};
-    const int number = kills ? sigtimedwait(&launch->signals, &about, &until)
-                             : sigwaitinfo(&launch->signals, &about);
+    const int number =
+        kills ? sigtimedwait(&held.signals, &about, &until) : sigwaitinfo(&held.signals, &about);
     if (number > 0)
         handle_signal(launch, number, about.si_pid);
     look_at_output(launch);
@@ -497,37 +480,38 @@ static void turn(struct launch *launch)
 // After the last fork.
 static void start_relays(struct launch *launch)
 {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    for (size_t i = 0; launch->streams && i < launch->started; i++) {
-        struct rank *rank = &launch->ranks[i];
+    const size_t count = PIPE_COUNT * launch->options->count;
+    const bool one = launch->options->json || is_one_file(STDOUT_FILENO, STDERR_FILENO);
+    const size_t most = relays.streams ? PIPE_COUNT - one : 0;
+    int error = 0;
+    for (; relays.started < most && error == 0; relays.started += error == 0) {
+        struct relay *relay = &relays.each[relays.started];
+        relay->count = count / most;
+        relay->streams = &relays.streams[relays.started * relay->count];
+        relay->open = cli_allocate(relay->count, sizeof(struct stream *));
+        relay->polled = cli_allocate(relay->count + 1, sizeof *relay->polled);
         relays.running++;
-        const int error = pthread_create(&rank->relay, &attributes, relay, &launch->streams[2 * i]);
-        rank->has_relay = error == 0;
-        if (rank->has_relay)
-            continue;
-        relays.running--;
-        launch->failure = CLI_SETUP;
-        cli_error("there is no thread for the output of rank %zu: %s; start fewer, or raise the "
-                  "limit on processes (ulimit -u)",
-                  i, strerror(error));
-        stop(launch, SIGTERM);
-        break;
+        error = pthread_create(&relay->thread, NULL, run_relay, relay);
     }
-    pthread_attr_destroy(&attributes);
+    if (error == 0)
+        return;
+    relays.running--;
+    launch->failure = CLI_SETUP;
+    cli_error("there is no thread for the output of the ranks: %s; raise the limit on processes "
+              "(ulimit -u)",
+              strerror(error));
+    stop(launch, SIGTERM);
 }
 
 static void end_relays(struct launch *launch)
 {
     while (relays.running > 0 && !launch->hurried)
         turn(launch);
-    for (size_t i = 0; launch->hurried && i < launch->started; i++)
-        if (launch->ranks[i].has_relay)
-            pthread_cancel(launch->ranks[i].relay);
-    for (size_t i = 0; i < launch->started; i++)
-        if (launch->ranks[i].has_relay)
-            pthread_join(launch->ranks[i].relay, NULL);
+    for (size_t i = 0; i < relays.started; i++) {
+        if (launch->hurried)
+            pthread_cancel(relays.each[i].thread);
+        pthread_join(relays.each[i].thread, NULL);
+    }
     look_at_output(launch);
 }
 
@@ -535,11 +519,12 @@ void watch(struct launch *launch)
 {
     const size_t count = launch->options->count;
     if (!launch->options->no_prefix)
-        launch->streams = cli_allocate(2 * count, sizeof *launch->streams);
+        relays.streams = cli_allocate(PIPE_COUNT * count, sizeof *relays.streams);
+    for (size_t i = 0; relays.streams && i < PIPE_COUNT * count; i++)
+        relays.streams[i].from = -1;
     if (pipe2(relays.over, O_CLOEXEC) != 0)
         cli_fail(CLI_SETUP, "a pipe cannot be made: %s", strerror(errno));
-    relays.one = is_one_file(STDOUT_FILENO, STDERR_FILENO);
-    signals_take(launch);
+    signals_take();
     while (launch->started < count && !launch->stopping) {
         if (!rank_start(launch))
             stop(launch, SIGTERM);
@@ -547,10 +532,10 @@ void watch(struct launch *launch)
     start_relays(launch);
     while (launch->running)
         turn(launch);
-    close(relays.over[1]);
+    close(relays.over[WRITE]);
     end_relays(launch);
-    close(relays.over[0]);
+    close(relays.over[READ]);
     for (size_t i = 0; i < launch->started; i++)
         waitpid(launch->ranks[i].process, NULL, 0);
-    signals_restore(launch);
+    signals_restore();
 }

@@ -125,9 +125,9 @@ static void tell_command(const struct summary *summary)
 {
     if (!summary->again)
         printf("A second run with the same seed did not give the same: ");
-    if (!summary->again && summary->counts.idle + summary->counts.stalled)
+    if (!summary->again && summary->counts.by_the_clock)
         printf("%" PRIu64 " operations ran by the clock, so a longer `idle` in [perturb] helps. ",
-               summary->counts.idle + summary->counts.stalled);
+               summary->counts.by_the_clock);
     else if (!summary->again)
         printf("the program uses Weir from several threads, or depends on more than its input. ");
     printf("To run it again:\n    %s\n", show_command(summary->settings, summary->changed_first));
@@ -204,7 +204,7 @@ static int tell_json(const struct summary *summary, int code)
     cli_json_set(root, "reproduced", summary->changed ? json_boolean(summary->again) : json_null());
     cli_json_set(root, "operations", weir_json_count(counts->operations));
     cli_json_set(root, "choices", weir_json_count(counts->choices));
-    cli_json_set(root, "by_the_clock", weir_json_count(counts->idle + counts->stalled));
+    cli_json_set(root, "by_the_clock", weir_json_count(counts->by_the_clock));
     cli_json_set(root, "reversed", weir_json_count(counts->reversed));
     cli_json_set(root, "interrupted", json_boolean(summary->signal != 0));
     return cli_json_print(root, code);
@@ -428,8 +428,7 @@ static bool run_seed(struct summary *summary, uint64_t seed)
     sum->runtimes += counts->runtimes;
     sum->operations += counts->operations;
     sum->choices += counts->choices;
-    sum->idle += counts->idle;
-    sum->stalled += counts->stalled;
+    sum->by_the_clock += counts->by_the_clock;
     sum->reversed += counts->reversed;
     const bool differs = result_differs(summary->settings, &result, summary->plain);
     if (differs)
@@ -443,13 +442,11 @@ static void run_seeds(struct summary *summary)
 {
     const struct settings *settings = summary->settings;
     struct cli_progress progress;
-    char text[64];
     cli_progress_start(&progress, true, settings->seeds, "runs/s");
     for (uint64_t i = 0; i < settings->seeds && !cli_program_signal(); i++) {
         if (!run_seed(summary, settings->first + i))
             break;
-        snprintf(text, sizeof text, "%" PRIu64 " changed", summary->changed);
-        cli_progress_update(&progress, i + 1, text);
+        cli_progress_update(&progress, i + 1, cli_text("%" PRIu64 " changed", summary->changed));
     }
     summary->signal = cli_program_signal();
     cli_progress_end(&progress);

@@ -83,16 +83,25 @@ struct cli_program {
     // "NAME=VALUE", set in the program's environment alone; "NAME": it is not set there.
     const char *const *variables;
     size_t variable_count;
-    int input;         // the descriptor that is its standard input; 0: this process's
-    int output;        // the same of standard output
+    bool no_input;     // its standard input is empty; else it is this process's
+    int output;        // the descriptor that is its standard output; 0: this process's
     int messages;      // the same of standard error
-    uint64_t limit_ms; // after which it is killed; 0: none
+    uint64_t limit_ms; // after which it is killed; 0: none. Of those that cli_program_run() runs
+    // Called in the new process first, such as to give back signals that this one holds. NULL: nothing is; that of
+    // cli_program_run() is its own.
+    void (*prepare)(void);
 };
 
+// Starts the program. Returns 0, or the error's number: that of the program, which cannot be run, or, if `*out_process` is
+// -1, of creating a process.
+int cli_program_start(const struct cli_program *program, pid_t *out_process);
+
+// Tells that the program cannot be run because of that error, and returns the exit code for it.
+int cli_program_tell_missing(const char *name, int error);
+
 struct cli_program_end {
-    int code;      // the program's, CLI_SIGNALLED + a signal's number, CLI_NOT_FOUND, or 126
-    pid_t process; // its number; -1 if none was created
-    bool late;     // it was killed because of `limit_ms`
+    int code;  // the program's, CLI_SIGNALLED + a signal's number, CLI_NOT_FOUND, or 126
+    bool late; // it was killed because of `limit_ms`
 };
 
 // Runs the program and waits for it. While it runs, this process outlives the signals that
@@ -133,8 +142,7 @@ struct cli_perturb_counts {
     uint64_t runtimes;
     uint64_t operations;
     uint64_t choices;
-    uint64_t idle;
-    uint64_t stalled;
+    uint64_t by_the_clock;
     uint64_t reversed;
 };
 
@@ -152,13 +160,6 @@ struct cli_perturb_run {
 // Ownership: the contents are the caller's.
 struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const char *folder,
                                        uint64_t seed);
-
-// For a process that was created for it: becomes the program. Returns only if that cannot be run, with
-// the error's number.
-int cli_program_become(const struct cli_program *program);
-
-// Tells that the program cannot be run because of that error, and returns the exit code for it.
-int cli_program_tell_missing(const struct cli_program *program, int error);
 
 // Before several runs: until the command ends this process outlives those signals between them too. The caller asks
 // cli_program_signal() before each run. What a program would do with a signal that came before it, it does.

@@ -1,6 +1,6 @@
 // A program that the command starts: its chain of modules, its files, and its end.
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for realpath()
-#define _XOPEN_SOURCE 700
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for pipe2() and realpath()
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -20,42 +20,46 @@
 #include "base/json/json.h"
 #include "base/text.h"
 #include "cli/common/own.h"
+#include "cli/common/signals.h"
 #include "cli/program/program.h"
 
 // The environment that adds a plugin to the chain of every runtime of a program.
 
-struct list {
-    const char *without;
-    struct weir_long_text text;
-    bool found;
+struct wanted {
+    const char *key;
+    const char *text; // NULL: not found yet
 };
 
-// Copies the names of `plugins`, which the library has checked.
-static bool take_plugins(void *user, const char *section, const struct weir_setting *setting)
+static bool take_setting(void *user, const char *section, const struct weir_setting *setting)
 {
-    struct list *list = user;
-    const char *name = setting->text;
-    size_t length;
-    if (strcmp(section, "weir") != 0 || strcmp(setting->key->name, "plugins") != 0)
-        return true;
-    list->found = true;
-    for (; *(name += strspn(name, ", \t")); name += length) {
-        length = strcspn(name, ", \t");
-        if (strlen(list->without) != length || strncmp(name, list->without, length) != 0)
-            weir_long_text_add(&list->text, "%s%.*s", list->text.used ? ", " : "", (int)length,
-                               name);
-    }
-    return false;
+    struct wanted *wanted = user;
+    if (strcmp(section, "weir") == 0 && strcmp(setting->key->name, wanted->key) == 0)
+        wanted->text = cli_copy(setting->text);
+    return !wanted->text;
+}
+
+// The value of a key of [weir], as the environment and WEIR_CONFIG name it. NULL: Weir's error says why.
+static const char *find_setting(const char *key)
+{
+    struct wanted wanted = {.key = key};
+    WEIR_IGNORE(weir_inspect_settings(NULL, take_setting, &wanted));
+    return wanted.text;
 }
 
 const char *cli_program_list_plugins(const char *without)
 {
-    struct list list = {.without = without};
-    WEIR_IGNORE(weir_inspect_settings(NULL, take_plugins, &list));
-    if (!list.found)
+    struct weir_long_text text = {0};
+    const char *name = find_setting("plugins"); // which the library has checked
+    size_t length;
+    if (!name)
         cli_fail_weir();
-    weir_long_text_add(&list.text, "%s", "");
-    return cli_take_text(&list.text);
+    weir_long_text_add(&text, "%s", "");
+    for (; *(name += strspn(name, ", \t")); name += length) {
+        length = strcspn(name, ", \t");
+        if (strlen(without) != length || strncmp(name, without, length) != 0)
+            weir_long_text_add(&text, "%s%.*s", text.used ? ", " : "", (int)length, name);
+    }
+    return cli_take_text(&text);
 }
 
 const char *cli_program_end_plugins(const char *plugins, const char *last)
@@ -124,54 +128,13 @@ void cli_program_show_word(struct weir_long_text *line, const char *word)
     weir_long_text_add(line, "%s", quote);
 }
 
-// The terminal sends its signals to both processes; this one waits for the program.
+// A process for a program.
 
-enum {
-    SIGNAL_COUNT = 4
-};
-
-static const int numbers[SIGNAL_COUNT] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP};
-
-static volatile sig_atomic_t child;
-static volatile sig_atomic_t received;
-static bool in_series;
-static struct sigaction before[SIGNAL_COUNT];
-
-static void note(int number)
+// In the new process.
+static _Noreturn void become(const struct cli_program *program, int report)
 {
-    received = number;
-    if (child > 0 && (number == SIGTERM || number == SIGHUP))
-        kill((pid_t)child, number);
-}
-
-int cli_program_signal(void)
-{
-    return received;
-}
-
-static void take_signals(void)
-{
-    const struct sigaction noted = {.sa_handler = note, .sa_flags = SA_RESTART};
-    for (size_t i = 0; i < SIGNAL_COUNT && !in_series; i++)
-        sigaction(numbers[i], &noted, &before[i]);
-}
-
-static void restore_signals(void)
-{
-    for (size_t i = 0; i < SIGNAL_COUNT; i++)
-        sigaction(numbers[i], &before[i], NULL);
-}
-
-void cli_program_begin_series(void)
-{
-    take_signals();
-    in_series = true;
-}
-
-int cli_program_become(const struct cli_program *program)
-{
-    if (program->input)
-        dup2(program->input, STDIN_FILENO);
+    if (program->prepare)
+        program->prepare();
     if (program->output)
         dup2(program->output, STDOUT_FILENO);
     if (program->messages)
@@ -179,87 +142,136 @@ int cli_program_become(const struct cli_program *program)
     for (size_t i = 0; i < program->variable_count; i++)
         putenv((char *)(uintptr_t)program->variables[i]); // which is not written to
     signal(SIGXFSZ, SIG_DFL);
-    execvp(program->command[0], program->command);
-    return errno;
+    if (!program->no_input ||
+        (close(STDIN_FILENO) == 0 && open("/dev/null", O_RDONLY) == STDIN_FILENO))
+        execvp(program->command[0], program->command);
+    const int error = errno;
+    const ssize_t written = write(report, &error, sizeof error);
+    _exit(written == sizeof error ? CLI_NOT_FOUND : CLI_FAILED);
 }
 
-int cli_program_tell_missing(const struct cli_program *program, int error)
+int cli_program_start(const struct cli_program *program, pid_t *out_process)
 {
-    cli_error("%s cannot be run: %s", program->command[0], strerror(error));
+    int report[2]; // closed by the program's beginning; else it gets the number of the error
+    int error = 0;
+    *out_process = -1;
+    if (pipe2(report, O_CLOEXEC) != 0)
+        return errno;
+    fflush(stdout);
+    const pid_t process = fork();
+    if (process == 0)
+        become(program, report[1]);
+    if (process < 0)
+        error = errno;
+    close(report[1]);
+    if (process > 0 && read(report[0], &error, sizeof error) == sizeof error)
+        waitpid(process, NULL, 0);
+    close(report[0]);
+    *out_process = process;
+    return error;
+}
+
+int cli_program_tell_missing(const char *name, int error)
+{
+    cli_error("%s cannot be run: %s", name, strerror(error));
     return error == ENOENT ? CLI_NOT_FOUND : 126;
 }
 
-// In the new process. The sentence goes where this process's messages go.
-static void become(const struct cli_program *program)
+// The terminal sends its signals to both processes; this one holds them, takes them while it waits for the program, and
+// so outlives them.
+
+static struct {
+    sigset_t signals; // that are held
+    sigset_t before;  // the process's mask
+    bool in_series;
+    int received;
+} held;
+
+static void hold_signals(void)
 {
-    const int messages = dup(STDERR_FILENO);
-    fcntl(messages, F_SETFD, FD_CLOEXEC);
-    const int error = cli_program_become(program);
-    dup2(messages, STDERR_FILENO);
-    _exit(cli_program_tell_missing(program, error));
+    static const int numbers[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGCHLD};
+    if (held.in_series)
+        return;
+    cli_signals_list(numbers, sizeof numbers / sizeof *numbers, &held.signals);
+    sigprocmask(SIG_BLOCK, &held.signals, &held.before);
 }
 
-static int wait_until_ended(pid_t process)
+static void release_signals(void)
 {
+    sigprocmask(SIG_SETMASK, &held.before, NULL);
+}
+
+void cli_program_begin_series(void)
+{
+    hold_signals();
+    held.in_series = true;
+}
+
+// Takes a signal, for which it waits until then. 0: none came.
+static int take_signal(uint64_t wait_ns)
+{
+    const struct timespec wait = weir_clock_timespec(wait_ns);
+    const int number = sigtimedwait(&held.signals, NULL, &wait);
+    if (number > 0 && number != SIGCHLD)
+        held.received = number;
+    return number > 0 ? number : 0;
+}
+
+int cli_program_signal(void)
+{
+    while (take_signal(0))
+        continue;
+    return held.received;
+}
+
+static int wait_for(pid_t process, uint64_t limit_ms, bool *out_late)
+{
+    uint64_t end_ns = limit_ms ? weir_clock_now_ns() + limit_ms * 1000000 : UINT64_MAX;
     int status = 0;
-    while (waitpid(process, &status, 0) < 0 && errno == EINTR)
-        ;
+    while (waitpid(process, &status, WNOHANG) == 0) {
+        const uint64_t now_ns = weir_clock_now_ns();
+        const int number = take_signal(end_ns > now_ns ? end_ns - now_ns : 0);
+        if (number == SIGTERM || number == SIGHUP)
+            kill(process, number);
+        if (weir_clock_now_ns() < end_ns)
+            continue;
+        *out_late = true;
+        kill(process, SIGKILL);
+        end_ns = UINT64_MAX;
+    }
     return status;
 }
 
-static int wait_within(pid_t process, uint64_t limit_ms, bool *out_late)
+static struct cli_program_end finish(const struct cli_program *program, pid_t process)
 {
-    const uint64_t start = weir_clock_now_ns();
-    uint64_t pause_ns = 0;
-    int status = 0;
-    for (;;) {
-        const pid_t ended = waitpid(process, &status, WNOHANG);
-        if (ended == process || (ended < 0 && errno != EINTR))
-            return status;
-        if (!weir_clock_pause(start, limit_ms * 1000000, &pause_ns))
-            break;
-    }
-    *out_late = true;
-    kill(process, SIGKILL);
-    return wait_until_ended(process);
-}
-
-static void finish(const struct cli_program *program, struct cli_program_end *end)
-{
-    const int status = program->limit_ms ? wait_within(end->process, program->limit_ms, &end->late)
-                                         : wait_until_ended(end->process);
+    struct cli_program_end end = {.late = false};
+    const int status = wait_for(process, program->limit_ms, &end.late);
+    const int received = cli_program_signal();
     // The reader of captured output tells of a signal itself; one that this process received too is not told.
-    if (WIFSIGNALED(status) && !program->messages && !end->late && WTERMSIG(status) != received)
+    if (WIFSIGNALED(status) && !program->messages && !end.late && WTERMSIG(status) != received)
         cli_error("%s was ended by %s", program->command[0],
                   weir_text_signal(WTERMSIG(status)).text);
-    end->code = WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
+    end.code = WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
+    return end;
 }
 
 struct cli_program_end cli_program_run(const struct cli_program *program)
 {
-    sigset_t set, mask;
-    take_signals();
-    fflush(stdout);
-    sigemptyset(&set);
-    for (size_t i = 0; i < SIGNAL_COUNT; i++)
-        sigaddset(&set, numbers[i]);
-    sigprocmask(SIG_BLOCK, &set, &mask);
-    const pid_t process = fork();
-    const int error = errno;
-    if (process == 0) {
-        restore_signals();
-        sigprocmask(SIG_SETMASK, &mask, NULL);
-        become(program);
-    }
-    struct cli_program_end end = {.process = child = process};
-    sigprocmask(SIG_SETMASK, &mask, NULL);
-    if (process > 0 && received) // it came before there was one to pass it on to
-        kill(process, received);
-    if (process > 0)
-        finish(program, &end);
-    child = 0;
-    if (!in_series)
-        restore_signals();
+    struct cli_program own = *program;
+    struct cli_program_end end = {.late = false};
+    pid_t process;
+    hold_signals();
+    own.prepare = release_signals;
+    const int early = cli_program_signal(); // before there was a program to pass it on to
+    const int error = cli_program_start(&own, &process);
+    if (error == 0 && early)
+        kill(process, early);
+    if (error == 0)
+        end = finish(program, process);
+    else if (process > 0)
+        end.code = cli_program_tell_missing(program->command[0], error);
+    if (!held.in_series)
+        release_signals();
     if (process < 0)
         cli_fail(CLI_SETUP, "a process for %s cannot be created: %s", program->command[0],
                  strerror(error));
@@ -293,9 +305,9 @@ uint64_t cli_content_line(const struct cli_content *a, const struct cli_content 
     return a->size == b->size && !a->bytes == !b->bytes ? 0 : line;
 }
 
-static int open_file(const char *path, int flags)
+static int open_file(const char *path)
 {
-    const int descriptor = open(path, flags | O_CLOEXEC, 0600);
+    const int descriptor = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (descriptor < 0)
         cli_fail(CLI_SETUP, "%s cannot be opened: %s; free space, or set TMPDIR to another folder",
                  path, strerror(errno));
@@ -306,14 +318,12 @@ struct cli_program_end cli_program_capture(const struct cli_program *program, co
                                            struct cli_content *out_output,
                                            struct cli_content *out_messages)
 {
-    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
     const char *output = cli_text("%s/output", folder), *messages = cli_text("%s/messages", folder);
     struct cli_program own = *program;
-    own.input = open_file("/dev/null", O_RDONLY);
-    own.output = open_file(output, flags);
-    own.messages = out_messages ? open_file(messages, flags) : own.output;
+    own.no_input = true;
+    own.output = open_file(output);
+    own.messages = out_messages ? open_file(messages) : own.output;
     const struct cli_program_end end = cli_program_run(&own);
-    close(own.input);
     close(own.output);
     *out_output = cli_content_read(output);
     if (out_messages) {
@@ -340,8 +350,7 @@ static struct cli_perturb_counts read_counts(const char *path)
         counts.runtimes += line != NULL;
         counts.operations += number_of(line, "operations");
         counts.choices += number_of(line, "choices");
-        counts.idle += number_of(line, "idle");
-        counts.stalled += number_of(line, "stalled");
+        counts.by_the_clock += number_of(line, "idle") + number_of(line, "stalled");
         counts.reversed += number_of(line, "reversed");
         json_decref(line);
     }
@@ -354,14 +363,12 @@ struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const 
                                        uint64_t seed)
 {
     static const char report[] = "WEIR_PERTURB_REPORT=";
-    char seed_text[48];
     const char *variables[CLI_PERTURB_VARIABLES + 2];
     const char *file = cli_text("%s%s/report", report, folder);
     struct cli_perturb_run run = {.output = {NULL, 0}};
     struct cli_program own = *program;
     memcpy(variables, program->variables, program->variable_count * sizeof *variables);
-    snprintf(seed_text, sizeof seed_text, "WEIR_PERTURB_SEED=%" PRIu64, seed);
-    variables[own.variable_count++] = seed_text;
+    variables[own.variable_count++] = cli_text("WEIR_PERTURB_SEED=%" PRIu64, seed);
     variables[own.variable_count++] = file;
     own.variables = variables;
     unlink(file + strlen(report));
@@ -373,30 +380,20 @@ struct cli_perturb_run cli_perturb_run(const struct cli_program *program, const 
 // Libraries that a program loads though it does not know of Weir. They lie beside the modules, and a
 // variable of the program's environment names them by their whole path.
 
-static bool take_module_path(void *user, const char *section, const struct weir_setting *setting)
+// The absolute path of the library, which is in the folder of a module's file. NULL: it is in none.
+static const char *find(const char *file)
 {
-    const bool found =
-        strcmp(section, "weir") == 0 && strcmp(setting->key->name, "module_path") == 0;
-    if (found)
-        snprintf(user, PATH_MAX, "%s", setting->text);
-    return !found;
-}
-
-// Stores the absolute path of the library, which is in the folder of a module's file.
-static bool find(const char *file, char path[PATH_MAX])
-{
-    char directories[PATH_MAX] = "", place[PATH_MAX];
+    const char *directories = find_setting("module_path"), *found = NULL;
     weir_load_report *report = NULL;
-    bool found = false;
-    if (weir_inspect_settings(NULL, take_module_path, directories) < 0 ||
-        weir_inspect_modules(directories, &report) < 0)
-        return false;
+    if (!directories || weir_inspect_modules(directories, &report) < 0)
+        return NULL;
     for (size_t i = 0; i < weir_load_report_count(report) && !found; i++) {
         const char *module = weir_load_report_entry(report, i)->path;
         const char *slash = strrchr(module, '/');
         const int folder = slash ? (int)(slash - module) + 1 : 0;
-        const int length = snprintf(place, sizeof place, "%.*s%s", folder, module, file);
-        found = length < (int)sizeof place && realpath(place, path) && access(path, R_OK) == 0;
+        char *path = realpath(cli_text("%.*s%s", folder, module, file), NULL);
+        cli_own(free, path);
+        found = path && access(path, R_OK) == 0 ? path : NULL;
     }
     weir_load_report_destroy(&report);
     return found;
@@ -411,8 +408,8 @@ const char *cli_program_prepend(const char *variable, const char *item)
 
 const char *cli_preload_find(const char *file, const char *variable, const char *loss)
 {
-    char path[PATH_MAX];
-    if (!find(file, path)) {
+    const char *path = find(file);
+    if (!path) {
         cli_error("there is no %s beside the modules, so %s; install all of Weir", file, loss);
         return NULL;
     }

@@ -2,7 +2,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/text.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 

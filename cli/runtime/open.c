@@ -1,7 +1,7 @@
 // Runtimes and devices as the options of a command name them.
 #include "cli/runtime/open.h"
 
-#include <stdio.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,8 +108,7 @@ uint32_t cli_devices_open(weir_runtime *runtime, const struct cli_devices *devic
     uint32_t wanted = devices->all ? (uint32_t)there : devices->count;
     wanted = wanted < CLI_DEVICES_MAX ? wanted : CLI_DEVICES_MAX;
     for (uint32_t i = 0; i < wanted; i++) {
-        char index[16];
-        snprintf(index, sizeof index, "%u", (unsigned)(devices->all ? i : devices->indices[i]));
+        const char *index = cli_text("%" PRIu32, devices->all ? i : devices->indices[i]);
         out_list[i] = cli_device(runtime, index, NULL);
     }
     if (wanted > 0)

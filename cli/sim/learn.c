@@ -28,25 +28,24 @@ static const char about[] =
 // A line of an INI file, without its end.
 enum {
     LINE_LIMIT = 199,
-    KEY_SIZE = 32,
 };
 
 // The key of a kernel's term, and what its factor is multiplied by, in a table.
-static void name_term(const struct sim_kernel *kernel, int term, char key[KEY_SIZE],
-                      char times[KEY_SIZE])
+static void name_term(const struct sim_kernel *kernel, int term, const char **out_key,
+                      const char **out_times)
 {
     static const char *const names[] = {"fixed", "per_item", "per_block", "per_byte"};
     static const char *const of[] = {"", " * items", " * blocks", " * bytes"};
     const bool items = term >= SIM_TERM_ITEM_ARGUMENT;
     if (term < SIM_TERM_ARGUMENT) {
-        snprintf(key, KEY_SIZE, "%s_ns", names[term]);
-        snprintf(times, KEY_SIZE, "%s", of[term]);
+        *out_key = cli_text("%s_ns", names[term]);
+        *out_times = of[term];
         return;
     }
     const unsigned argument =
         kernel->arguments[term - (items ? SIM_TERM_ITEM_ARGUMENT : SIM_TERM_ARGUMENT)];
-    snprintf(key, KEY_SIZE, "per_%sargument_%u_ns", items ? "item_" : "", argument);
-    snprintf(times, KEY_SIZE, "%s * argument %u", items ? " * items" : "", argument);
+    *out_key = cli_text("per_%sargument_%u_ns", items ? "item_" : "", argument);
+    *out_times = cli_text("%s * argument %u", items ? " * items" : "", argument);
 }
 
 // Of what the traces are.
@@ -158,11 +157,10 @@ static void tell_kernel(struct weir_long_text *ini, struct weir_table *table,
     if (kernel->inexact > 0)
         weir_long_text_add(ini, "; left out: %zu without a start\n", kernel->inexact);
     for (int term = 0; term < SIM_TERM_COUNT; term++) {
-        char key[KEY_SIZE];
-        char times[KEY_SIZE];
+        const char *key, *times;
         if (fit->factors[term] == 0)
             continue;
-        name_term(kernel, term, key, times);
+        name_term(kernel, term, &key, &times);
         weir_long_text_add(ini, "%s = %.9g\n", key, fit->factors[term]);
         weir_long_text_add(&sum, "%s%.6g%s", sum.used ? " + " : "", fit->factors[term], times);
     }
@@ -202,16 +200,15 @@ static int learn(const struct sim_kernels *kernels, const struct learnt *learnt,
     write_learnt(&ini, learnt);
     const size_t count = fit_all(kernels, &ini, &table), size = ini.used;
     const char *text = cli_take_text(&ini);
-    if (count > 0 && path && weir_file_write(path, text, size, message, sizeof message)) {
-        cli_table_print(&table, stdout, 0);
-        return CLI_OK;
-    }
-    weir_table_finish(&table);
     if (count == 0)
         cli_fail(CLI_FAILED, "no kernel's cost can be found in these traces");
-    if (path)
+    if (path && !weir_file_write(path, text, size, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
-    fputs(text, stdout);
+    if (path)
+        cli_table_print(&table, stdout, 0);
+    else
+        fputs(text, stdout);
+    weir_table_finish(&table);
     return CLI_OK;
 }
 

@@ -271,19 +271,14 @@ void cli_sim_check(const struct sim_run *run)
 
 void cli_sim_name_trace(struct sim_run *run, const char *output, size_t number)
 {
-    char name[PATH_MAX];
     const char *file = strrchr(run->gpu, '/') ? strrchr(run->gpu, '/') + 1 : run->gpu;
     const char *base = strrchr(output, '/') ? strrchr(output, '/') : output;
     const char *end = strchr(base + (base[0] == '.'), '.');
     const size_t stem = end ? (size_t)(end - output) : strlen(output);
-    const int length = number == 0
-                           ? snprintf(name, sizeof name, "%s", output)
-                           : snprintf(name, sizeof name, "%.*s.%zu.%.*s%s", (int)stem, output,
-                                      number, (int)strcspn(file, "."), file, end ? end : "");
-    if (length >= (int)sizeof name)
-        cli_fail(CLI_USAGE, "%s: the name is too long for a trace; give another one with --output",
-                 output);
-    run->trace = cli_program_take_trace(name);
+    run->trace = cli_program_take_trace(number == 0 ? output
+                                                    : cli_text("%.*s.%zu.%.*s%s", (int)stem, output,
+                                                               number, (int)strcspn(file, "."),
+                                                               file, end ? end : ""));
 }
 
 // "k20c", or "k20c with slots=3".

@@ -222,14 +222,12 @@ static void put_axis(FILE *to, double y, double most_ns)
     const int last = (int)floor(most_ns / 1e6 / step + 1e-9);
     for (int i = 0; i <= last; i++) {
         const double ms = step * i;
-        char text[32];
         const double x = x_of(ms * 1e6, most_ns);
         fprintf(to,
                 "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" "
                 "stroke-opacity=\"0.35\"/>\n",
                 x, TOP + HEAD, x, y + 5, CLI_PLOT_INK);
-        snprintf(text, sizeof text, "%.6g", ms);
-        cli_plot_label(to, x, y + 20, "text-anchor=\"middle\"", text);
+        cli_plot_label(to, x, y + 20, "text-anchor=\"middle\"", cli_text("%.6g", ms));
     }
     cli_plot_label(to, (LEFT + RIGHT) / 2.0, y + 38, "text-anchor=\"middle\"", "ms");
 }
@@ -255,8 +253,7 @@ static size_t take_part(struct parts *parts, const struct weir__run *it)
 // The number of its queue, where there is room.
 static void put_number(FILE *to, uint32_t queue, double x, double y, double width, double height)
 {
-    char text[16];
-    snprintf(text, sizeof text, "%u", (unsigned)queue + 1);
+    const char *text = cli_text("%u", (unsigned)queue + 1);
     if (height >= 12 && width >= 8 + 7 * (double)strlen(text))
         fprintf(to,
                 "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\" font-size=\"11\" "
@@ -300,10 +297,9 @@ static void put_lane(FILE *to, const struct sim_run *run, uint32_t lane, double 
 static void put_run(FILE *to, const struct sim_run *run, double y, double most_ns)
 {
     const weir_report *report = run->report;
-    char title[256];
-    snprintf(title, sizeof title, "%s%s%s: %s", run->gpu, *run->what_if ? ", " : "", run->what_if,
-             weir_text_duration(span_of(run)).text);
-    cli_plot_label(to, LEFT, y + 20, "font-weight=\"600\"", title);
+    cli_plot_label(to, LEFT, y + 20, "font-weight=\"600\"",
+                   cli_text("%s%s%s: %s", run->gpu, *run->what_if ? ", " : "", run->what_if,
+                            weir_text_duration(span_of(run)).text));
     y += HEAD;
     for (size_t i = 0; i < report->run_count; i++) {
         const uint32_t lane = report->runs[i].lane;

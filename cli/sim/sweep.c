@@ -259,9 +259,8 @@ static void tell_best(const struct sweep *sweep, size_t gpu)
 
 static int tell_sweep(const struct sweep *sweep)
 {
-    char alignment[SWEEP_AXES + 8];
-    snprintf(alignment, sizeof alignment, "l%.*srrrrl", (int)sweep->axis_count, "rrrrrrrr");
-    struct weir_table table = {.alignment = alignment};
+    struct weir_table table = {.alignment =
+                                   cli_text("l%.*srrrrl", (int)sweep->axis_count, "rrrrrrrr")};
     weir_table_add(&table, "gpu");
     for (size_t i = 0; i < sweep->axis_count; i++)
         weir_table_add(&table, "%s", sweep->axes[i].key);

@@ -80,26 +80,18 @@ static int tell(const char *command, const char *path, const struct options *opt
 
 // Processes that COMMAND has started write files of their own, each with its number or its rank in the name.
 
-static const char *wanted; // a filter of scandir() is called with nothing else
-
-static int is_wanted(const struct dirent *entry)
-{
-    return weir_output_path_is_of(entry->d_name, wanted);
-}
-
 // The files of `path` that were written since; the last one is NULL.
 static char **find_written(const char *path, const struct timespec *since)
 {
     struct dirent **entries;
     const int length = (int)(strrchr(path, '/') - path);
-    wanted = path;
     const int count =
-        scandir(length ? cli_text("%.*s", length, path) : "/", &entries, is_wanted, alphasort);
+        scandir(length ? cli_text("%.*s", length, path) : "/", &entries, NULL, alphasort);
     char **written = cli_allocate(count > 0 ? (size_t)count + 1 : 1, sizeof(char *));
     for (int i = 0, kept = 0; i < count; i++) {
         struct stat status;
         char *name = cli_text("%.*s/%s", length, path, entries[i]->d_name);
-        if (stat(name, &status) == 0 &&
+        if (weir_output_path_is_of(entries[i]->d_name, path) && stat(name, &status) == 0 &&
             (status.st_mtim.tv_sec > since->tv_sec ||
              (status.st_mtim.tv_sec == since->tv_sec && status.st_mtim.tv_nsec >= since->tv_nsec)))
             written[kept++] = name;

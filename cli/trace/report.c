@@ -8,6 +8,7 @@
 
 #include <weir/status.h>
 
+#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/common/progress.h"
 #include "cli/trace/trace.h"

@@ -28,7 +28,7 @@ static const char about[] =
     "was busy. At the end of a row stands its busy share of what is shown.";
 
 struct row {
-    char label[128];
+    const char *label;
     uint64_t *busy; // of each cell, in nanoseconds
     struct weir__cover covered;
 };
@@ -90,10 +90,9 @@ static void add_row(struct timeline *timeline, size_t device, const char *before
 {
     const struct weir_trace *trace = timeline->report->trace;
     struct row *row = &timeline->rows[timeline->row_count++];
-    char number[16] = "";
-    if (trace->device_count > 1)
-        snprintf(number, sizeof number, "%u: ", (unsigned)trace->devices[device].index);
-    snprintf(row->label, sizeof row->label, "%s%s%s%s", number, before, name, after);
+    const char *number =
+        trace->device_count > 1 ? cli_text("%u: ", (unsigned)trace->devices[device].index) : "";
+    row->label = cli_text("%s%s%s%s", number, before, name, after);
     row->busy = cli_allocate(timeline->cells, sizeof *row->busy);
 }
 
@@ -210,11 +209,10 @@ static void print_axis(const struct timeline *timeline)
     const struct weir_quantity from =
         weir_text_duration((double)(timeline->begin - timeline->origin));
     const struct weir_quantity to = weir_text_duration((double)(timeline->end - timeline->origin));
+    const double cell_ns = (double)(timeline->end - timeline->begin) / (double)timeline->cells;
     const int gap = (int)timeline->cells - (int)strlen(from.text) - (int)strlen(to.text);
     printf("%*s  %s%*s%s\n", LABEL_WIDTH, "", from.text, gap > 1 ? gap : 1, "", to.text);
-    printf("%*s  a character is %s\n", LABEL_WIDTH, "",
-           weir_text_duration((double)(timeline->end - timeline->begin) / (double)timeline->cells)
-               .text);
+    printf("%*s  a character is %s\n", LABEL_WIDTH, "", weir_text_duration(cell_ns).text);
 }
 
 static int print_json(const struct timeline *timeline)

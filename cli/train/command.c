@@ -179,11 +179,9 @@ static size_t list_options(struct train_command *command, struct cli_option opti
 static void train_parse(struct train_command *command, int argc, char **argv)
 {
     struct cli_option options[OPTIONS_MAX];
-    char name[64];
     const size_t count = list_options(command, options);
-    snprintf(name, sizeof name, "weir train %s", command->program->name);
     const struct cli_usage usage = {
-        .command = name,
+        .command = cli_text("weir train %s", command->program->name),
         .operands = "",
         .about = command->program->about,
         .manual = "weir-train(1)",
@@ -370,22 +368,21 @@ static void add_times(struct weir_table *table, const struct weir_train_figures 
     weir_table_add(table, "time\t%s for all steps but the first: %.1f steps/s, %.0f samples/s",
                    weir_text_duration((double)f->wall_ns).text, per_second(f),
                    per_second(f) * (double)f->samples);
-    if (f->checkpoint_ns > 0) {
+    if (f->checkpoint_ns > 0)
         weir_table_add(table, "checkpoints\t%s of that",
                        weir_text_duration((double)f->checkpoint_ns).text);
-    }
 }
 
 static void add_gradients(struct weir_table *table, const struct weir_train_figures *f)
 {
+    const double steps = (double)f->buckets.timed_steps;
     weir_table_add(table, "gradients\t%s in %u bucket%s", weir_text_bytes(f->plan.bytes).text,
                    f->plan.bucket_count, plural(f->plan.bucket_count));
     if (f->buckets.timed_steps == 0)
         return;
-    weir_table_add(
-        table, "reduction\t%s of a step hidden, %s exposed",
-        weir_text_duration((double)f->buckets.hidden_ns / (double)f->buckets.timed_steps).text,
-        weir_text_duration((double)f->buckets.exposed_ns / (double)f->buckets.timed_steps).text);
+    weir_table_add(table, "reduction\t%s of a step hidden, %s exposed",
+                   weir_text_duration((double)f->buckets.hidden_ns / steps).text,
+                   weir_text_duration((double)f->buckets.exposed_ns / steps).text);
 }
 
 static void print_table(const struct train_command *command)
@@ -396,11 +393,10 @@ static void print_table(const struct train_command *command)
     add_losses(&table, f);
     add_times(&table, f);
     add_gradients(&table, f);
-    if (f->loader.waits > 0) {
+    if (f->loader.waits > 0)
         weir_table_add(&table, "batches\t%" PRIu64 " of %" PRIu64 " were waited for, %s in all",
                        f->loader.waits, f->loader.delivered,
                        weir_text_duration((double)f->loader.wait_ns).text);
-    }
     weir_table_add(&table, "digest\t%016" PRIx64 " of the parameters", f->parameters_digest);
     cli_table_print(&table, stdout, 0);
 }
@@ -441,10 +437,8 @@ static json_t *loader(const struct weir_train_figures *f)
 
 static void set_figures(json_t *root, const struct weir_train_figures *f)
 {
-    char digest[24];
-    snprintf(digest, sizeof digest, "%016" PRIx64, f->parameters_digest);
     cli_json_set(root, "parameters", weir_json_count(f->parameters));
-    cli_json_set(root, "parameters_digest", json_string(digest));
+    cli_json_set(root, "parameters_digest", json_sprintf("%016" PRIx64, f->parameters_digest));
     cli_json_set(root, "samples", weir_json_count(f->samples));
     cli_json_set(root, "first_step", weir_json_count(f->first_step));
     cli_json_set(root, "steps", weir_json_count(f->steps));

@@ -90,7 +90,7 @@ USES = {
     "cli/calibrate": _COMMAND + ["backends/kit", "cli/bench"],
     "cli/check": ["api", "base", "base/json", "cli/common", "cli/program", "report"],
     "cli/completion": ["api", "base", "cli/common"],
-    "cli/conform": _COMMAND,
+    "cli/conform": _COMMAND + ["cli/program"],
     "cli/doctor": _COMMAND,
     "cli/fault": ["api", "base", "base/json", "cli/common", "cli/program"],
     "cli/kernels": _COMMAND,

@@ -256,13 +256,13 @@ expect_data 3 bash -c "ulimit -n 24; exec '$program' launch -n 100 sleep 1000"
 expect_contains "$messages" "of 100 cannot be started: Too many open files; start fewer, or raise the limit on open files (ulimit -n)"
 if [ -z "${ASAN_OPTIONS-}${TSAN_OPTIONS-}" ]; then
     # The loader of programs needs one descriptor, and the sanitizers more.
-    expect_data 3 bash -c "exec 3>&- 4>&-; ulimit -n 4; exec '$program' launch -n 1 true"
-    expect_contains "$messages" "no free port at 127.0.0.1 was found: Too many open files; name one with --port"
     expect_data 3 bash -c "exec 3>&- 4>&- 0>&-; ulimit -n 3; exec '$program' launch -n 1 true"
-    expect_contains "$messages" "/dev/null, the ranks' input, cannot be opened: Too many open files"
-    # Enough for what the lines of 200 ranks need, 26 MB, but not for 200 stacks of 256 KiB as well.
-    expect_data 3 bash -c "ulimit -v 60000; exec '$program' launch -n 200 sleep 1000"
-    [ "$(grep -c "there is no thread for the output of rank " <<<"$messages")" -eq 1 ] || fail "it said: $messages"
+    expect_contains "$messages" "no free port at 127.0.0.1 was found: Too many open files; name one with --port"
+    expect_data 3 bash -c "exec 3>&- 4>&-; ulimit -n 4; exec '$program' launch -n 1 true"
+    expect_contains "$messages" "a pipe cannot be made: Too many open files"
+    # A stack of a thread has no room.
+    expect_data 3 bash -c "ulimit -s 900000 -v 600000; exec '$program' launch -n 2 sleep 1000"
+    [ "$(grep -c "there is no thread for the output of the ranks: " <<<"$messages")" -eq 1 ] || fail "it said: $messages"
     expect_message 1 "no memory for " bash -c "ulimit -v 120000; exec '$program' launch -n 1024 true"
 fi
 
