@@ -20,6 +20,16 @@ uint64_t weir__object_next_id(void)
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
+// A copy that lives as long as the chain; NULL if out of memory.
+static const char *keep_label(const struct weir__chain *chain, const char *label)
+{
+    static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LABELS]);
+    weir_lock_take(&lock);
+    const char *kept = weir_names_keep(chain->labels, label);
+    weir_lock_release(&lock);
+    return kept;
+}
+
 void *weir__member_allocate(weir_device *device, const struct weir__class *class, size_t size,
                             const char *label)
 {
@@ -42,7 +52,7 @@ void *weir__member_allocate(weir_device *device, const struct weir__class *class
     member->block = block;
     // A type begins with a member, so its size is a multiple of the line's.
     member->object.data = inside ? member->slots : (void **)(void *)(line + size);
-    member->object.label = class->keeps_label ? weir__chain_keep(device->chain, text) : copy;
+    member->object.label = class->keeps_label ? keep_label(device->chain, text) : copy;
     member->object.id = weir__object_next_id();
     member->device = device;
     member->class = class;
