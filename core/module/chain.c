@@ -6,11 +6,9 @@
 #include <weir/module/module.h>
 
 #include "base/clock.h"
-#include "base/lock.h"
 #include "core/module/loader.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // What a plugin gets that leaves a slot unset.
 #define FORWARD(slot, parameters, arguments)     \
@@ -233,14 +231,4 @@ weir_status weir__chain_finish(struct weir__chain *chain)
     weir__release(chain->links);
     *chain = (struct weir__chain){0};
     return status;
-}
-
-const char *weir__chain_keep(const struct weir__chain *chain, const char *label, bool is_named)
-{
-    static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LABELS]);
-    weir_lock_take(&lock);
-    const char *kept =
-        weir_names_keep_within(chain->labels, label, is_named ? SIZE_MAX : WEIR__CHAIN_LABELS);
-    weir_lock_release(&lock);
-    return kept || is_named ? kept : "...";
 }

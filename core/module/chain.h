@@ -11,11 +11,11 @@
 struct weir__chain {
     struct weir_link *links; // [count], outermost first
     uint32_t count;
-    uint32_t first_open; // they open from the last one to the first
-    bool host_notes;     // some link sets host_note
-    bool regions;        // and some region
-    bool times;          // and times of operations
-    struct weir_names *labels;
+    uint32_t first_open;       // they open from the last one to the first
+    bool host_notes;           // some link sets host_note
+    bool regions;              // and some region
+    bool times;                // and times of operations
+    struct weir_names *labels; // that live as long as the links; core/object/object.c adds them
 };
 
 // Builds links out of loaded modules, outermost first, the backend last, adds the link of the front
@@ -32,12 +32,6 @@ weir_status weir__chain_open(struct weir__chain *chain, const struct weir__loade
 // error that a link reported at its close, as the thread's error; without one the thread's error
 // does not change.
 weir_status weir__chain_finish(struct weir__chain *chain);
-
-// A copy of the label that lives as long as the links; NULL if out of memory. A program may make objects without end: of
-// labels that are no names of a program's so many bytes are kept, with what the table takes for each, and further ones
-// are "...".
-#define WEIR__CHAIN_LABELS ((size_t)1 << 20)
-const char *weir__chain_keep(const struct weir__chain *chain, const char *label, bool is_named);
 
 static inline const struct weir_link *weir__chain_first(const struct weir__chain *chain)
 {

@@ -20,6 +20,21 @@ uint64_t weir__object_next_id(void)
     return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
+// Of labels that are no names of a program's, for each chain: with what the table takes for each.
+#define LABELS_KEPT ((size_t)1 << 20)
+
+// A copy that lives as long as the chain; NULL if out of memory. A program may make graphs without end: labels for which
+// there is no room any more are "...".
+static const char *keep_label(const struct weir__chain *chain, const char *label, bool is_named)
+{
+    static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LABELS]);
+    weir_lock_take(&lock);
+    const char *kept =
+        weir_names_keep_within(chain->labels, label, is_named ? SIZE_MAX : LABELS_KEPT);
+    weir_lock_release(&lock);
+    return kept || is_named ? kept : "...";
+}
+
 void *weir__member_allocate(weir_device *device, const struct weir__class *class, size_t size,
                             const char *label)
 {
@@ -43,7 +58,7 @@ void *weir__member_allocate(weir_device *device, const struct weir__class *class
     // A type begins with a member, so its size is a multiple of the line's.
     member->object.data = inside ? member->slots : (void **)(void *)(line + size);
     member->object.label =
-        class->keeps_label ? weir__chain_keep(device->chain, text, class->is_named) : copy;
+        class->keeps_label ? keep_label(device->chain, text, class->is_named) : copy;
     member->object.id = weir__object_next_id();
     member->device = device;
     member->class = class;

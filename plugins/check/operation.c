@@ -175,18 +175,21 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
         queue->actor.recorded = count;
 }
 
-// What is read first, since it may not have been written.
+// What is read first, since it may not have been written: a copy's ranges are in that order.
 static void use_ranges(struct check *check, const struct check_user *user,
                        const struct weir_operation *operation)
 {
+    const bool is_sorted = weir_operation_box(operation);
     struct weir_note_range range;
-    for (int read = 1; read >= 0; read--)
+    for (int read = 1; read >= is_sorted; read--)
         for (uint32_t i = 0; weir_operation_range_at(operation, i, &range); i++) {
-            if (range.size == 0 || ((range.access & WEIR_ACCESS_READ) != 0) != read)
+            const bool is_row = range.rows == 1 && range.slices == 1;
+            if (range.size == 0 || (!is_sorted && ((range.access & WEIR_ACCESS_READ) != 0) != read))
                 continue;
             const struct check_shape shape =
-                check_shape_box(range.offset, range.size, range.rows, range.pitch, range.slices,
-                                range.slice_pitch);
+                is_row ? check_shape_range(range.offset, range.size)
+                       : check_shape_box(range.offset, range.size, range.rows, range.pitch,
+                                         range.slices, range.slice_pitch);
             check_use_bytes(check, user, check_buffer_of(check->link, range.buffer), &shape,
                             (weir_access)(range.access | (range.assumed ? CHECK_ASSUMED : 0)));
         }

@@ -411,6 +411,21 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
         atomic_store(&queue->destroyed, true);
 }
 
+// Most programs have few labels, and one that creates new ones all the time must not run out of memory because of
+// this table.
+#define BYTES_LIMIT ((size_t)8 << 20)
+
+// Never NULL. If there are too many, a text that says so.
+static const char *keep_label(struct trace_names *names, const char *text)
+{
+    if (!*text)
+        return "";
+    pthread_mutex_lock(&names->lock);
+    const char *kept = weir_names_keep_within(names->texts, text, BYTES_LIMIT);
+    pthread_mutex_unlock(&names->lock);
+    return kept ? kept : "(too many labels)";
+}
+
 static weir_status buffer_create(const struct weir_link *link, weir_device *device,
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer)
@@ -418,7 +433,7 @@ static weir_status buffer_create(const struct weir_link *link, weir_device *devi
     struct trace_buffer *buffer = link->host->allocate(sizeof *buffer);
     if (!buffer)
         return no_memory(link, "a buffer");
-    buffer->label = trace_names_keep(&trace_of(link)->names, weir_buffer_object(object)->label);
+    buffer->label = keep_label(&trace_of(link)->names, weir_buffer_object(object)->label);
     buffer->memory = setup->placement == WEIR_PLACE_HOST      ? WEIR_TRACE_PINNED_MEMORY
                      : setup->placement == WEIR_PLACE_MANAGED ? WEIR_TRACE_MANAGED_MEMORY
                                                               : WEIR_TRACE_DEVICE_MEMORY;

@@ -1,8 +1,8 @@
 // Shared by the files of the plugin.
 //
-//   module.c   keys, the ops table, and a link's life; devices, queues, buffers and kernels as they come and go; the
-//              report and the page, at the end
-//   submit.c   labels, which outlive objects; the path of an operation: an entry in its queue's ring; threads, their regions and their waits
+//   module.c   keys, the ops table, and a link's life; devices, queues and buffers as they come and go; the report and
+//              the page, at the end
+//   submit.c   the path of an operation: an entry in its queue's ring; threads, their regions and their waits
 //   drain.c    the writing thread, which joins times of finished operations with their submissions
 //
 // Memory is fixed: a ring for each queue, and room for the regions and waits of threads. A
@@ -52,16 +52,13 @@ enum {
 
 struct trace;
 
-// submit.c
-
-// Texts that live as long as the link, each stored once.
+// Labels of buffers, which live as long as the link, each stored once.
 struct trace_names {
     pthread_mutex_t lock;
     struct weir_names *texts;
 };
 
-// Never NULL. If there are too many, a text that says so.
-const char *trace_names_keep(struct trace_names *names, const char *text);
+// submit.c
 
 struct trace_span_entry {
     struct weir_trace_span span; // without a name; of kind 0 it is the name of the thread

@@ -14,20 +14,6 @@
 #include "base/thread_local.h"
 #include "plugins/kit/kit.h"
 
-// Most programs have few labels, and one that creates new ones all the time must not run out of memory because of
-// this table.
-#define BYTES_LIMIT ((size_t)8 << 20)
-
-const char *trace_names_keep(struct trace_names *names, const char *text)
-{
-    if (!text || !*text)
-        return "";
-    pthread_mutex_lock(&names->lock);
-    const char *kept = weir_names_keep_within(names->texts, text, BYTES_LIMIT);
-    pthread_mutex_unlock(&names->lock);
-    return kept ? kept : "(too many labels)";
-}
-
 // Copies as much as fits, and returns its length without the zero. snprintf() takes ten
 // times as long.
 static size_t copy_text(char *to, size_t size, const char *from)
