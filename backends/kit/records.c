@@ -30,6 +30,13 @@ struct record {
     struct weir_kit_event *event;
 };
 
+struct event_block {
+    struct event_block *next;
+    size_t used; // events that have been in use
+    size_t capacity;
+    struct weir_kit_event events[];
+};
+
 struct record_time {
     uint64_t sequence;
     uint64_t time_ns;
@@ -48,6 +55,7 @@ struct weir_kit_records {
     size_t reap_least;
     size_t reap_most; // of `reap_least`
     unsigned reaps;   // at this one
+    struct event_block *blocks;
     // Under the lock.
     struct weir_lock lock;
     struct record *ring;
@@ -98,6 +106,18 @@ static size_t find_record(const weir_kit_records *records, uint64_t sequence)
     return low;
 }
 
+static bool add_events(weir_kit_records *records, size_t capacity)
+{
+    struct event_block *block =
+        records->host->allocate(sizeof *block + capacity * sizeof block->events[0]);
+    if (!block)
+        return false;
+    block->capacity = capacity;
+    block->next = records->blocks;
+    records->blocks = block;
+    return true;
+}
+
 weir_status weir_kit_records_create(const struct weir_kit_records_params *params,
                                     weir_kit_records **out_records)
 {
@@ -119,7 +139,8 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
     records->ring = host->allocate(records->capacity * sizeof *records->ring);
     if (records->history > 0)
         records->times = host->allocate(records->history * sizeof *records->times);
-    if (!records->ring || (records->history > 0 && !records->times)) {
+    if (!records->ring || (records->history > 0 && !records->times) ||
+        !add_events(records, records->capacity)) {
         weir_kit_records_destroy(&records);
         return weir_host_no_memory(host, "the records of a queue");
     }
@@ -133,16 +154,14 @@ void weir_kit_records_destroy(weir_kit_records **out_records)
     if (!records)
         return;
     const struct weir_host *host = records->host;
-    for (size_t i = 0; i < records->count; i++) {
-        record_at(records, i)->event->next = records->free;
-        records->free = record_at(records, i)->event;
-    }
-    while (records->free) {
-        struct weir_kit_event *event = records->free;
-        records->free = event->next;
-        if (event->native)
-            records->ops->destroy(records->queue, event->native);
-        host->release(event);
+    while (records->blocks) {
+        struct event_block *block = records->blocks;
+        records->blocks = block->next;
+        for (size_t i = 0; i < block->used; i++) {
+            if (block->events[i].native)
+                records->ops->destroy(records->queue, block->events[i].native);
+        }
+        host->release(block);
     }
     weir_lock_finish(&records->lock);
     host->release(records->ring);
@@ -252,17 +271,23 @@ static void reap(weir_kit_records *records)
 
 static weir_status create_event(weir_kit_records *records, struct weir_kit_event **out_event)
 {
-    struct weir_kit_event *event = records->host->allocate(sizeof *event);
-    if (!event)
-        return weir_host_no_memory(records->host, "the records of a queue");
-    weir_status status = WEIR_OK;
-    if (records->reused)
-        status = records->ops->create(records->queue, &event->native);
-    if (status < 0)
-        records->host->release(event);
-    else
-        *out_event = event;
-    return status;
+    struct event_block *block = records->blocks;
+    if (block->used == block->capacity) {
+        if (!add_events(records, block->capacity))
+            return weir_host_no_memory(records->host, "the records of a queue");
+        block = records->blocks;
+    }
+    struct weir_kit_event *event = &block->events[block->used];
+    if (records->reused) {
+        weir_status status = records->ops->create(records->queue, &event->native);
+        if (status < 0) {
+            event->native = NULL;
+            return status;
+        }
+    }
+    block->used++;
+    *out_event = event;
+    return WEIR_OK;
 }
 
 weir_status weir_kit_records_take(weir_kit_records *records, struct weir_kit_event **out_event)

@@ -80,7 +80,7 @@ struct weir_kit_records_params {
     const struct weir_host *host;
     const struct weir_kit_record_ops *ops;
     void *queue;
-    // The number of pending records for which there is room at creation: how many the driver
+    // The number of pending records for which memory is allocated at creation: how many the driver
     // accepts before a submit blocks. A power of two; 0: 256.
     uint32_t depth;
     // The number of records whose times are kept: limits.timing_history. 0: a queue without timing.
