@@ -4,7 +4,7 @@
 // Each chosen operation of a runtime gets a number, counted from 1, and the number alone decides
 // whether it gets a fault: a run whose calls come in the same order gets the same faults.
 //
-// No locks.
+// No locks. What a queue keeps is changed only by its submits, which are never concurrent.
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -124,17 +124,29 @@ struct device {
     struct weir_error cause; // of the loss
 };
 
-// A host call that the plugin has put into a queue. It runs in any case, and frees this.
+// A host call that the plugin has put into a queue, or around the user's.
 struct call {
+    struct call *next;
     const struct fault *fault;
     uint64_t number;
     uint32_t target;
+    atomic_bool done;
+    weir_host_function function; // the user's
+    void *user;
+};
+
+struct queue {
+    struct device *device;
+    struct call *calls; // those that may still run
+    // Numbers of calls: the last one that has been submitted, and the last one up to which none runs any more.
+    atomic_uint_fast64_t submitted;
+    atomic_uint_fast64_t finished;
 };
 
 WEIR_STATE_OF(fault_of, struct fault)
 WEIR_DATA_OF(device_of, struct device, weir_device)
-// A queue and a program keep a pointer to their device's.
-WEIR_DATA_OF(device_of_queue, struct device, weir_queue)
+WEIR_DATA_OF(queue_of, struct queue, weir_queue)
+// A program keeps a pointer to its device's.
 WEIR_DATA_OF(device_of_program, struct device, weir_program)
 
 static uint64_t number_of(const struct fault *fault, enum key key)
@@ -279,7 +291,7 @@ static weir_status answer(const struct weir_link *link, weir_queue *queue, weir_
 {
     const weir_status loss = status == WEIR_NOT_READY || status == WEIR_TIMEOUT
                                  ? WEIR_OK
-                                 : loss_of(link, device_of_queue(link, queue));
+                                 : loss_of(link, queue_of(link, queue)->device);
     return loss < 0 ? loss : status;
 }
 
@@ -288,9 +300,14 @@ static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
     return answer(link, queue, link->next->ops->queue_flush(link->next, queue));
 }
 
-static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
+static weir_status queue_finish(const struct weir_link *link, weir_queue *object)
 {
-    return answer(link, queue, link->next->ops->queue_finish(link->next, queue));
+    struct queue *queue = queue_of(link, object);
+    const uint64_t submitted = atomic_load(&queue->submitted);
+    const weir_status status = link->next->ops->queue_finish(link->next, object);
+    if (status == WEIR_OK)
+        atomic_store(&queue->finished, submitted);
+    return answer(link, object, status);
 }
 
 static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
@@ -308,7 +325,7 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
 static weir_status event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                               uint64_t *out_time_ns)
 {
-    const weir_status loss = loss_of(link, device_of_queue(link, queue));
+    const weir_status loss = loss_of(link, queue_of(link, queue)->device);
     return loss < 0 ? loss : link->next->ops->event_time(link->next, queue, sequence, out_time_ns);
 }
 
@@ -319,25 +336,47 @@ static weir_status device_trim(const struct weir_link *link, weir_device *device
 }
 
 // Host calls of the plugin's. The library holds a queue at a host call, finishes what is before it,
-// runs it, and books its failure as the queue's: what a driver does that reports an error late. Like those of
-// WEIR_OPERATION_ALWAYS they run after a failure too, which is then the queue's.
+// runs it, and books its failure as the queue's: what a driver does that reports an error late.
+// A call that has run, or was in its queue when that finished, is freed when the queue gets the next one; the last
+// ones are freed when the queue is destroyed. One that follows a failure never runs.
 
+// `all`: none of them runs any more.
+static void collect_calls(const struct weir_link *link, struct queue *queue, bool all)
+{
+    for (struct call **at = &queue->calls; *at;) {
+        struct call *call = *at;
+        if (!all && call->number > atomic_load(&queue->finished) &&
+            !atomic_load_explicit(&call->done, memory_order_acquire)) {
+            at = &call->next;
+            continue;
+        }
+        *at = call->next;
+        link->host->release(call);
+    }
+}
+
+// The function of all calls. Nothing of the call is used after it is done.
 static weir_status run_call(void *user)
 {
-    const struct call call = *(const struct call *)user;
-    const struct fault *fault = call.fault;
-    fault->link->host->release(user);
+    struct call *call = user;
+    const struct fault *fault = call->fault;
+    weir_status status = WEIR_OK;
     switch (fault->kind) {
     case SLOW:
         weir_clock_sleep_ns(number_of(fault, KEY_DELAY) * 1000000);
-        return WEIR_OK;
+        break;
     case GARBAGE:
-        return report(fault, (weir_status)GARBAGE_STATUS,
-                      "the status -4711 as the answer of a host call", call.target, call.number);
+        (void)call->function(call->user);
+        status =
+            report(fault, (weir_status)GARBAGE_STATUS,
+                   "the status -4711 as the answer of a host call", call->target, call->number);
+        break;
     default: // FAIL
-        return report(fault, WEIR_ERROR_DEVICE, "a failure by a host call", call.target,
-                      call.number);
+        status = report(fault, WEIR_ERROR_DEVICE, "a failure by a host call", call->target,
+                        call->number);
     }
+    atomic_store_explicit(&call->done, true, memory_order_release);
+    return status;
 }
 
 static weir_status forward(const struct weir_link *link, weir_queue *queue,
@@ -346,51 +385,48 @@ static weir_status forward(const struct weir_link *link, weir_queue *queue,
     return link->next->ops->queue_submit(link->next, queue, operation);
 }
 
-// In the operation's place; with `follows` the operation comes next.
-static weir_status submit_call(const struct weir_link *link, weir_queue *queue,
-                               const struct weir_operation *operation, uint64_t number,
-                               bool follows)
-{
-    struct call *call = link->host->allocate(sizeof *call);
-    if (!call)
-        return weir_host_no_memory(link->host, "a fault");
-    *call = (struct call){fault_of(link), number, operation->kind};
-    struct weir_operation own =
-        weir_operation_internal(WEIR_OPERATION_HOST_CALL, operation, operation->sequence);
-    own.flags |= WEIR_OPERATION_ALWAYS | (follows ? WEIR_OPERATION_PART : 0);
-    own.u.host_call.function = run_call;
-    own.u.host_call.user = call;
-    const weir_status status = forward(link, queue, &own);
-    if (status < 0)
-        link->host->release(call);
-    return status;
-}
-
 // Whether the operation runs after the call. Other ranks and later collectives count on a collective, so it follows the
 // failure of its queue, and is skipped there as one that is submitted after any failure. A call that always runs, does.
 static bool comes_after(const struct fault *fault, const struct weir_operation *operation)
 {
+    if (fault->kind == GARBAGE) // the call is the operation
+        return false;
     return fault->kind == SLOW || operation->kind == WEIR_OPERATION_COLLECTIVE ||
            operation->flags & (WEIR_OPERATION_ALWAYS | WEIR_OPERATION_COLLECTIVES);
 }
 
-// The user's function runs, and the call gives the answer in the operation's place.
-static weir_status submit_garbage(const struct weir_link *link, weir_queue *queue,
-                                  const struct weir_operation *operation, uint64_t number)
+// Submits a call in the place of the operation, or for SLOW before it. For GARBAGE it is the operation, with another
+// function.
+static weir_status submit_call(const struct weir_link *link, weir_queue *object,
+                               const struct weir_operation *operation, uint32_t target,
+                               uint64_t number)
 {
+    const struct fault *fault = fault_of(link);
+    struct queue *queue = queue_of(link, object);
     struct weir_operation_room room;
-    struct weir_operation *part = weir_operation_copy(&room, operation);
-    part->flags |= WEIR_OPERATION_PART;
-    const weir_status status = forward(link, queue, part);
-    return status < 0 ? status : submit_call(link, queue, operation, number, false);
-}
-
-static weir_status submit_fault(const struct weir_link *link, weir_queue *queue,
-                                const struct weir_operation *operation, uint64_t number)
-{
-    const bool follows = comes_after(fault_of(link), operation);
-    const weir_status status = submit_call(link, queue, operation, number, follows);
-    return status < 0 || !follows ? status : forward(link, queue, operation);
+    struct weir_operation own =
+        weir_operation_internal(WEIR_OPERATION_HOST_CALL, operation,
+                                operation->sequence - (fault->kind == SLOW));
+    struct weir_operation *submitted =
+        fault->kind == GARBAGE ? weir_operation_copy(&room, operation) : &own;
+    collect_calls(link, queue, false);
+    struct call *call = link->host->allocate(sizeof *call);
+    if (!call)
+        return weir_host_no_memory(link->host, "a fault");
+    *call = (struct call){
+        .next = queue->calls,
+        .fault = fault,
+        .number = number,
+        .target = target,
+        .function = submitted->u.host_call.function, // of GARBAGE
+        .user = submitted->u.host_call.user,
+    };
+    queue->calls = call;
+    submitted->u.host_call.function = run_call;
+    submitted->u.host_call.user = call;
+    const weir_status status = forward(link, object, submitted);
+    atomic_store(&queue->submitted, number);
+    return status < 0 || !comes_after(fault, operation) ? status : forward(link, object, operation);
 }
 
 static void find_labels(const struct weir_operation *operation, const char **labels)
@@ -412,7 +448,7 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
                                 const struct weir_operation *operation)
 {
     struct fault *fault = fault_of(link);
-    struct device *device = device_of_queue(link, queue);
+    struct device *device = queue_of(link, queue)->device;
     struct candidate candidate = {
         .target = operation->kind,
         .queue = weir_queue_object(queue)->label,
@@ -437,8 +473,7 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
         return report(fault, WEIR_ERROR_DEVICE, "a refusal", candidate.target, number);
     if (fault->kind == LOSE)
         return lose(link, device, candidate.target, number);
-    return fault->kind == GARBAGE ? submit_garbage(link, queue, operation, number)
-                                  : submit_fault(link, queue, operation, number);
+    return submit_call(link, queue, operation, candidate.target, number);
 }
 
 // Creation, and what the plugin keeps with objects. Destroying always works, as on a device that is
@@ -484,15 +519,26 @@ static void device_destroy(const struct weir_link *link, weir_device *device)
 }
 
 static weir_status queue_create(const struct weir_link *link, weir_device *device,
-                                weir_queue *queue, const struct weir_queue_setup *setup,
+                                weir_queue *object, const struct weir_queue_setup *setup,
                                 void **out_data)
 {
-    *out_data = device_of(link, device);
-    return check(link, device_of(link, device), NEW_QUEUE, weir_queue_object(queue)->label);
+    weir_status status =
+        check(link, device_of(link, device), NEW_QUEUE, weir_queue_object(object)->label);
+    if (status < 0)
+        return status;
+    struct queue *queue = link->host->allocate(sizeof *queue);
+    if (!queue)
+        return weir_host_no_memory(link->host, "a queue of the plugin fault");
+    queue->device = device_of(link, device);
+    *out_data = queue;
+    return WEIR_OK;
 }
 
-static void queue_destroy(const struct weir_link *link, weir_queue *queue)
+static void queue_destroy(const struct weir_link *link, weir_queue *object)
 {
+    struct queue *queue = queue_of(link, object);
+    collect_calls(link, queue, true);
+    link->host->release(queue);
 }
 
 static weir_status buffer_create(const struct weir_link *link, weir_device *device,

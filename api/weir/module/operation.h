@@ -66,8 +66,8 @@ enum weir_operation_flags {
     // that comes next, on another queue. Backends with graph_create, whose driver keeps
     // launches of one graph apart, never see it.
     WEIR_OPERATION_RELAUNCH = 1u << 3,
-    // One of several operations with the number of the GRAPH that they belong to, or of the one that
-    // a plugin makes them of; more follow. Only backends without graph_create see it.
+    // One of several operations with the number of the GRAPH that they belong to; more
+    // follow. Only backends without graph_create see it.
     WEIR_OPERATION_PART = 1u << 4,
     // LAUNCH only: the blocks of the grid wait for each other, so all of them must run at
     // once. There are at most as many as kernel_occupancy says; a backend without that slot
