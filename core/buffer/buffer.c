@@ -94,7 +94,8 @@ static void tell_fault(const struct weir__view *view, size_t offset)
                           offset, view->name, view->ended[0] ? ", after weir_host_end()" : "",
                           view->ended);
     // Nothing is left to do if this fails.
-    const ssize_t written = write(STDERR_FILENO, text, (size_t)length);
+    const size_t size = (size_t)length < sizeof text ? (size_t)length : sizeof text - 1;
+    const ssize_t written = write(STDERR_FILENO, text, size);
     (void)written;
 }
 

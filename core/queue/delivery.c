@@ -283,11 +283,11 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
 static void note_ran(enum weir_host_note_kind kind, weir_queue *queue,
                      const struct weir_operation *operation, uint64_t begin_ns, uint64_t end_ns)
 {
-    const bool of_user = operation->kind == WEIR_OPERATION_HOST_CALL &&
-                         !(operation->flags & WEIR_OPERATION_INTERNAL);
-    const struct weir__host_caller caller = {.file = operation->file,
-                                             .line = operation->line,
-                                             .flags = of_user ? 0 : WEIR_HOST_NOTE_INTERNAL};
+    struct weir__host_caller caller = {.file = operation->file, .line = operation->line};
+    if (operation->kind == WEIR_OPERATION_COLLECTIVE)
+        caller.flags = WEIR_HOST_NOTE_INTERNAL | WEIR_HOST_NOTE_COLLECTIVE;
+    else if (operation->flags & WEIR_OPERATION_INTERNAL)
+        caller.flags = WEIR_HOST_NOTE_INTERNAL;
     if (weir__takes_notes(queue->member.device) && !(operation->flags & WEIR_OPERATION_PART))
         weir__host_note_ran(kind, queue, operation->sequence, begin_ns, end_ns, &caller);
 }

@@ -69,8 +69,12 @@ static bool is_of(const struct trace_queue *queue, const struct trace_entry *ent
 {
     if (note->kind == WEIR_HOST_NOTE_TIMES)
         return entry->row.kind == WEIR_TRACE_NOTE;
-    return !queue->trace->clock && !has_run(entry) &&
-           (entry->row.kind == WEIR_TRACE_HOST_CALL || entry->row.kind == WEIR_TRACE_COLLECTIVE);
+    if (queue->trace->clock || has_run(entry))
+        return false;
+    return note->flags & WEIR_HOST_NOTE_COLLECTIVE
+               ? entry->row.kind == WEIR_TRACE_COLLECTIVE
+               : entry->row.kind == WEIR_TRACE_HOST_CALL &&
+                     entry->internal == (note->flags & WEIR_HOST_NOTE_INTERNAL);
 }
 
 // The times of an operation on the host's clock: of a NOTE, whose entry is kept until it has them, or of what the front

@@ -103,6 +103,7 @@ struct trace_entry {
     struct weir_trace_operation row;
     uint32_t times; // that it will have from links after this one: a graph's are those of its nodes
     uint32_t seen;  // of them
+    bool internal;  // of a plugin or the library
     atomic_bool called; // its times on the host's clock are known: HOST_CALL, NOTE, COLLECTIVE
     union {
         struct weir_trace_wait wait;

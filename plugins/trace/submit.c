@@ -422,6 +422,7 @@ static void note(const struct weir_link *link, const struct trace_queue *queue,
     row->start_is_earliest = false;
     entry->times = 1;
     entry->seen = 0;
+    entry->internal = operation->flags & WEIR_OPERATION_INTERNAL;
     atomic_store_explicit(&entry->called, false, memory_order_relaxed);
     if (thread && thread->path_length > 0)
         row->region = memcpy(entry->region, thread->path, thread->path_length + 1);

@@ -35,6 +35,8 @@ enum weir_host_note_flags {
     // run. A query, or a wait with a limit of time, may not. A library that does not know the flag
     // does not set it.
     WEIR_HOST_NOTE_WAITED = 1u << 1,
+    // RAN: a collective. Else it is a HOST_CALL.
+    WEIR_HOST_NOTE_COLLECTIVE = 1u << 2,
     // BEGIN and END of such parts of transfers: how many threads copy those of the transfer, in these
     // bits. 0: the thread that calls, between the two; others begin a part at BEGIN or later, and have
     // ended it at END.
