@@ -42,6 +42,7 @@
 
 struct weir_graph_params {
     size_t struct_size;
+    // Copied. A runtime keeps different labels of graphs and communicators up to 1 MiB; further ones are "...".
     const char *label;
 };
 

@@ -1,5 +1,6 @@
 // The edges that a capture makes of records and waits, and the operations that a replay
 // submits to a backend without graphs.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -338,4 +339,23 @@ RIG_TEST(Uses, FreeWithTheGraph)
     weir_graph_destroy(&graph);
     ASSERT_OK(weir_device_trim(rig->control.devices[0]));
     EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
+}
+
+// Labels of graphs stay as long as the runtime, and graphs may come and go without end.
+RIG_TEST(Uses, LabelsOfGraphsHaveALimit)
+{
+    char label[32] = "graph 0";
+    ASSERT_OK(weir_capture_begin(rig->queues[0]));
+    fill(rig, 0, 0);
+    weir_graph *graph = end(rig), *clone = NULL;
+    for (int i = 0; i <= 20000; i++) {
+        snprintf(label, sizeof label, "graph %d", i % 20000);
+        ASSERT_OK(weir_graph_clone(graph, WEIR_PARAMS(weir_graph, .label = label), &clone));
+        if (i == 0 || i == 20000)
+            EXPECT_STR_EQ(clone->member.object.label, "graph 0");
+        if (i == 19999)
+            EXPECT_STR_EQ(clone->member.object.label, "...");
+        weir_graph_destroy(&clone);
+    }
+    weir_graph_destroy(&graph);
 }
