@@ -639,7 +639,11 @@ step_peers()
     fi
     mkdir -p "$work/icd/peers"
     cp "$work"/icd/opencl-*/*.icd "$work/icd/peers/" 2>/dev/null || true
-    run 320 peers env "OCL_ICD_VENDORS=$work/icd/peers" "WEIR_MODULE_PATH=$prefix/lib/weir" python3 "$root/tests/bench/peers/side_by_side.py" \
+    local folder="${loader_folder[opencl-nvidia]-}"
+    folder="${folder:-${loader_folder[opencl-pocl]-}}"
+    run 320 peers env ${folder:+"LD_LIBRARY_PATH=$folder${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"} \
+        "OCL_ICD_VENDORS=$work/icd/peers" "WEIR_MODULE_PATH=$prefix/lib/weir" \
+        python3 "$root/tests/bench/peers/side_by_side.py" \
         --weir "$weir" --out "$figures" --seconds 290
     notes "side by side" < <(sed '1d; $d' "$figures/side_by_side.txt" 2>/dev/null | tr -s ' ')
     judge "side by side" "$(printf '%s\n' "$output" | grep ' rounds, ')"
