@@ -41,8 +41,10 @@ static weir_status notes_host_note(const struct weir_link *link, const struct we
     struct state *state = link->state;
     struct notes *notes = &state->notes;
     const bool is_of_call = note->kind == WEIR_HOST_NOTE_CALL || note->kind == WEIR_HOST_NOTE_RAN;
-    if (!is_of_call && notes->count < sizeof notes->list / sizeof notes->list[0])
-        notes->list[notes->count++] = *note;
+    if (!is_of_call && notes->count < sizeof notes->list / sizeof notes->list[0]) {
+        notes->list[notes->count] = *note;
+        notes->count++;
+    }
     if (note->kind == WEIR_HOST_NOTE_BEGIN && note->u.access.size == state->refused_bytes)
         return refuse(link, note);
     return link->next->ops->host_note(link->next, note);

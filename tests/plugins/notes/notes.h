@@ -15,7 +15,7 @@ struct notes_hook {
 struct notes {
     struct notes_hook *hook;
     struct weir_host_note list[64];
-    size_t count;
+    _Atomic size_t count; // rises when the note is there
     // What the newest operations of pools were told to have; a pool's memory may be more.
     size_t allocated_bytes;
     size_t freed_bytes;
