@@ -1,9 +1,9 @@
 #!/bin/bash
-# What tools/corpus/corpus.py counts, with compilers that are scripts, and what accept.py says of sources on PoCL.
+# What tests/corpus/corpus.py counts, with compilers that are scripts, and what accept.py says of sources on PoCL.
 . tests/support/shell.sh
 
-tool="$PWD/tools/corpus/corpus.py"
-accept=(python3 "$PWD/tools/corpus/accept.py")
+tool="$PWD/tests/corpus/corpus.py"
+accept=(python3 "$PWD/tests/corpus/accept.py")
 export PYTHONPATH="$PWD/python/package" PYTHONDONTWRITEBYTECODE=1
 export POCL_DEVICES=basic
 cd "$TEST_TMPDIR"

@@ -205,7 +205,7 @@ def print_table(entries, ways):
 
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "weir/corpus")
-OPENCL = "python3 " + ROOT + "/tools/corpus/accept.py opencl {text} '-cl-std={std} {others}'"
+OPENCL = "python3 " + ROOT + "/tests/corpus/accept.py opencl {text} '-cl-std={std} {others}'"
 CUDA = ROOT + "/bazel-bin/kernels/compiler/weir_kernels --symbol s --label l --out {work}/s --cubin 90 --std {std} " \
     "{fast} {defines} {file}"
 
