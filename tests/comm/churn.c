@@ -3,8 +3,6 @@
 // threads, and with `memory` its resident memory. Each tenth is told, and after SECONDS all ranks end with
 // what they have made.
 #include <dirent.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "tests/comm/local_device.h"

@@ -1,6 +1,5 @@
 // Collectives through the front end on real backends: the matrix with 1 to 4 ranks of this process. The
 // environment names the backend.
-#include <string.h>
 
 #include "tests/comm/matrix.h"
 #include "tests/comm/rig.h"

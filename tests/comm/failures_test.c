@@ -1,6 +1,4 @@
 // Failures of collectives: what every rank is told, and what is refused after them.
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/comm/rig.h"
 

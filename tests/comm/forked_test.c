@@ -1,7 +1,5 @@
 // A forked child of a rank: each call on its communicator is refused at once, with the call's name, and
 // the rank itself goes on.
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

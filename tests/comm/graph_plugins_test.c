@@ -1,6 +1,5 @@
 // Graphs with collectives through the plugins that ship: check looks into them, a trace has them, and in
 // virtual time a collective in one takes what the model says.
-#include <stdio.h>
 
 #include <weir/check.h>
 

@@ -1,5 +1,4 @@
 // Collectives in graphs, on each backend: each launch submits them again, with the next numbers.
-#include <string.h>
 
 #include "tests/comm/rig.h"
 

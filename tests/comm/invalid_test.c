@@ -1,7 +1,4 @@
 // Calls that are refused: each with a sentence, and with nothing submitted.
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/comm/rig.h"
 

@@ -1,7 +1,6 @@
 // Collectives through the front end: the order of a communicator's calls, its parts, and its end. What they compute is
 // in conformance_test.c.
 #include <pthread.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,8 +1,6 @@
 #include "tests/comm/matrix.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "transports/kit/reduce.h"
 

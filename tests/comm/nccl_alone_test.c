@@ -2,9 +2,6 @@
 // of these tests is a child, forked before anything of Weir is used.
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "tests/comm/nccl.h"

@@ -1,6 +1,5 @@
 // Collectives in graphs of the CUDA backend: how often NCCL and the driver are called, and what each of
 // these calls does when it fails.
-#include <string.h>
 
 #include "tests/comm/nccl.h"
 

@@ -1,9 +1,6 @@
 // Collectives by an engine of the device: the tests' NCCL, which lies as the real one does. What it does
 // right is in conformance_test.c.
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -2,7 +2,6 @@
 // BUILD makes the linker use this function instead of the C library's; modules keep theirs.
 #include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
 
 #include "tests/comm/rig.h"
 

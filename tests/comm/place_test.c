@@ -1,7 +1,4 @@
 // Where rank, count, rendezvous and the rest come from.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/comm/rig.h"
 

@@ -1,5 +1,4 @@
 // Collectives through the plugins that ship.
-#include <stdio.h>
 
 #include <weir/check.h>
 

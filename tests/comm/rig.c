@@ -1,9 +1,5 @@
 #include "tests/comm/rig.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/clock.h"
 
 // Rank i has device i, of as many as there are.

@@ -1,9 +1,6 @@
 // Launch arguments besides plain numbers and ranges of buffers: bools, chars, vectors, halves, NULL,
 // ranges at any offset, addresses of buffers, and constants.
-#include <stdio.h>
-#include <string.h>
 
-#include "kernels/conformance/conformance.h"
 #include "tests/conformance/suite.h"
 
 #define BYTES ((size_t)4096)

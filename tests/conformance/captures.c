@@ -1,6 +1,5 @@
 // Captures: refused calls, their events, and threads; clones of graphs, and nodes that are disabled.
 #include <pthread.h>
-#include <string.h>
 
 #include "tests/conformance/graph_rig.h"
 

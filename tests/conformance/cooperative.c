@@ -1,7 +1,5 @@
 // Occupancy, and launches whose blocks wait for each other. A device whose blocks cannot has grids of one
 // block, on which the kernels do the same.
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernels/cooperative/cooperative.h"
 #include "tests/conformance/suite.h"

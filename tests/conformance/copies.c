@@ -1,7 +1,5 @@
 // Copies, fills, blocking transfers, wrapped memory and host access to buffers:
 // results, and every refusal.
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/conformance/suite.h"
 

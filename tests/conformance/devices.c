@@ -1,7 +1,5 @@
 // One program for several devices: two of the runtime, or the same one opened twice, and one of another
 // runtime.
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernels/conformance/conformance.h"
 #include "tests/conformance/suite.h"

@@ -1,8 +1,5 @@
 // DLPack export and import: layouts, ownership and lifetimes, and refusals.
 #include <dlpack/dlpack.h>
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/conformance/native.h"
 

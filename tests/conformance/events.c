@@ -3,8 +3,6 @@
 // destroyed queue.
 #include <fcntl.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/conformance/suite.h"

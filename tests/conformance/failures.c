@@ -1,8 +1,5 @@
 // A failed operation: everything after it reports its first cause, with the
 // file:line of the failed operation's submission, and nothing else is affected.
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/conformance/suite.h"
 

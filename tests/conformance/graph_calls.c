@@ -1,6 +1,4 @@
 // The program's functions in graphs: native calls and host calls.
-#include <stdatomic.h>
-#include <string.h>
 
 #include "tests/conformance/graph_rig.h"
 #include "tests/conformance/native.h"

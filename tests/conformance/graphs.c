@@ -1,5 +1,4 @@
 // Graphs: results, order, updates, and lifetimes.
-#include <string.h>
 
 #include "tests/conformance/graph_rig.h"
 

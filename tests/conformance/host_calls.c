@@ -1,9 +1,6 @@
 // Host calls: in the order of their queue, on a library thread, and without
 // delaying other queues.
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/conformance/suite.h"
 

@@ -1,7 +1,5 @@
 // Native handles, native calls between Weir's own work, and the caller's queues and memory.
 #include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
 
 #include "tests/conformance/native.h"
 

@@ -1,7 +1,5 @@
 // Launches: results of every kind of argument, and every refusal.
-#include <string.h>
 
-#include "kernels/conformance/conformance.h"
 #include "tests/conformance/suite.h"
 
 #define N 1000u

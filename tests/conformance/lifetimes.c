@@ -1,14 +1,10 @@
 // Destroying objects in use, callers that are unloaded, calls that must not wait, closing, and forks.
 #define _DEFAULT_SOURCE // MAP_ANONYMOUS
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "kernels/conformance/conformance.h"
 #include "tests/conformance/suite.h"
 
 #define SIZE ((size_t)4096)

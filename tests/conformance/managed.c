@@ -1,6 +1,5 @@
 // MANAGED buffers, where limits.managed_memory says that there are any.
 #include <dlpack/dlpack.h>
-#include <string.h>
 
 #include "tests/conformance/pair.h"
 #include "tests/conformance/suite.h"

@@ -1,6 +1,5 @@
 // The legacy queue: the order that programs ported from the default stream rely on.
 // Nothing here waits explicitly, except to check results.
-#include <stdatomic.h>
 
 #include "tests/conformance/suite.h"
 

@@ -5,7 +5,6 @@
 
 #include <dlfcn.h>
 #include <link.h>
-#include <string.h>
 
 #include "backends/clc/symbols.h"
 #include "backends/cuda/symbols.h"

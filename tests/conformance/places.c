@@ -1,8 +1,5 @@
 // A call that creates, opens or closes something names its line when it is refused, and what keeps a
 // device or a runtime from being closed is told with the lines that made it.
-#include <stdio.h>
-#include <string.h>
-#include <weir/interop.h>
 
 #include "kernels/conformance/conformance.h"
 #include "tests/conformance/suite.h"

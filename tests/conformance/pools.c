@@ -1,8 +1,4 @@
 // Pools: freed memory is reused in the order of queues, and never earlier.
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/conformance/suite.h"
 

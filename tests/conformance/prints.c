@@ -1,6 +1,4 @@
 // What kernels print: it is on the standard output when a wait without a time limit returns.
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "kernels/conformance/print.h"

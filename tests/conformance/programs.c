@@ -1,5 +1,4 @@
 // Programs and kernels: of bundles and of source at run time, and every refusal.
-#include <string.h>
 
 #include "kernels/conformance/conformance.h"
 #include "tests/conformance/suite.h"

@@ -1,8 +1,5 @@
 // Opening, devices, limits, labels, priorities, the status tables, error
 // details, the log and the counters.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/conformance/suite.h"
 

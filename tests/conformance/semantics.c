@@ -1,9 +1,6 @@
 // The rows of docs/memory-model.md on ordering, waits, timing and ranges: the
 // rules where CUDA and OpenCL differ. Host calls, failures and lifetimes have
 // separate files.
-#include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/conformance/suite.h"
 

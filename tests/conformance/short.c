@@ -1,5 +1,4 @@
 // Shorter forms of other calls: launches of a count and of a size, whole buffers, times, <weir/short.h>.
-#include <stdio.h>
 #include <unistd.h>
 
 #include "kernels/conformance/conformance.h"

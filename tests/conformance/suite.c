@@ -2,10 +2,6 @@
 #include "tests/conformance/suite.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "kernels/conformance/conformance.h"

@@ -1,8 +1,5 @@
 // Several threads on one queue, on many queues, and on objects that come and go.
 #include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/conformance/suite.h"
 

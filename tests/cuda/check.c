@@ -1,7 +1,6 @@
 #include "tests/cuda/check.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 
 int check_failures;
 bool check_quiet;

@@ -8,11 +8,6 @@
 //   comm_check submit   what submits of all-reduces take beside NCCL's own; also as one process, on one GPU
 #define _GNU_SOURCE // RTLD_NOLOAD
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <weir/weir.h>
 
 #include "backends/cuda/nccl.h"
 #include "backends/cuda/symbols.h"

@@ -1,7 +1,6 @@
 // Devices of other kinds than that of the conformance suite: their occupancy, cooperative launches and limits;
 // and programs of several devices of which one fails. The fake reads its environment when it is loaded, so each
 // test is a process.
-#include <stdlib.h>
 
 #include "tests/cuda/rig.h"
 

@@ -1,10 +1,5 @@
 // The report of a kernel that faults, and the calls that work afterwards. A
 // process cannot recover from a fault, so each test has its own process.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <weir/short.h>
 
 #include "tests/cuda/rig.h"
 

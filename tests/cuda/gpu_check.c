@@ -11,12 +11,6 @@
 // The environment chooses modules and configuration, as for every program.
 #include "tests/cuda/gpu_check.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <weir/weir.h>
-
 #include "backends/cuda/symbols.h"
 #include "base/clock.h"
 #include "kernels/conformance/conformance.h"

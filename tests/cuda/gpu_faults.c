@@ -2,9 +2,6 @@
 // kernels that leave their buffers. Faults that destroy the context are provoked in
 // separate processes.
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,8 +1,6 @@
 // gpu_check's graphs: creating, launching, updating and destroying them does not
 // wait; the cost of these calls; and refusals that only a real driver makes.
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "tests/cuda/gpu_check.h"

@@ -1,9 +1,6 @@
 // Graphs of the CUDA backend, with native calls, host calls and disabled nodes: the driver calls that they make,
 // their order as far as a fake driver can show it, and what is left when one of them fails.
 #include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/cuda/rig.h"
 

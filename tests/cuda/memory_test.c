@@ -1,7 +1,4 @@
 // Memory of the CUDA backend: its caches, wrapped memory, shortages, pools, staging; and the calls of the legacy queue.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/cuda/rig.h"
 

@@ -1,7 +1,5 @@
 // The messages when the CUDA backend is opened on machines that lack something,
 // and the devices that it lists on a complete one.
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/cuda/rig.h"
 

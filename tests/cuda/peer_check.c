@@ -5,11 +5,6 @@
 // Weir's copy of 1 GiB alternates with the driver's, on memory of cuMemAlloc and separate
 // streams, and the medians are compared.
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <weir/weir.h>
 
 #include "backends/cuda/symbols.h"
 #include "base/clock.h"

@@ -1,11 +1,6 @@
 // See the header.
 #include "tests/cuda/rig.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "kernels/conformance/conformance.h"
-
 // From the folder that tests are started in: a line of the configuration has a
 // limit, and absolute paths of Bazel's are longer.
 static const char library[] = "tests/support/libcuda/libcuda.so.1";

@@ -1,8 +1,5 @@
 // Source at run time: OpenCL C through the driver's OpenCL compiler, CUDA C++ through NVRTC, on
 // the fakes of all three libraries.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/cuda/rig.h"
 #include "tests/support/libnvrtc/control.h"

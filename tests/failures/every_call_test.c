@@ -3,7 +3,6 @@
 // sanitizer checks that no memory is left either. The drivers are the fake libcuda, and a library that forwards to
 // the machine's own OpenCL, which should be PoCL.
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <weir/weir.h>

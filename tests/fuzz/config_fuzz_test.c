@@ -1,7 +1,6 @@
 // Any bytes given to the parser of configurations: a refusal is WEIR_ERROR_CONFIG and its message starts with the file
 // and a line that the bytes have; what holds a zero byte is refused; accepted values are inside their limits, and the
 // origin of each is "default" or a line that the bytes have; written out again from its settings, it reads the same.
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,7 @@
 // Any bytes given to the reader of safetensors files: a refusal is a sentence that begins with the file's name, and
 // leaves no file; the tensors lie in the body, side by side in their order, and fill it; each has the bytes of its
 // shape, is found under its name, and its values can be read.
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "io/safetensors.h"

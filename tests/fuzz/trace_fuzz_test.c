@@ -1,7 +1,6 @@
 // Any bytes given to the reader of traces, and the report of what is one: a refusal is one sentence that begins with
 // the file's name, and leaves no trace; queues, operations and waits point to what is there, and stand in order; busy
 // times lie in the span, shares between 0 and 1, and idle, compute and the rest add up to the span, as does the path.
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

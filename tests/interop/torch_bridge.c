@@ -4,7 +4,6 @@
 // Functions return 0 or a pointer on success; bridge_error() returns the error's text.
 #include <dlpack/dlpack.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <weir/weir.h>
 

@@ -1,8 +1,6 @@
 // The kit's errors from a driver's codes and from a compiler's log.
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <weir/kit/cache.h>

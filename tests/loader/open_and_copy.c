@@ -1,7 +1,6 @@
 // open_and_copy BACKEND [PLUGINS]: opens that chain, copies five bytes through the
 // device and back, and prints the load report and what modules log.
 #include <stdio.h>
-#include <string.h>
 
 #include <weir/weir.h>
 

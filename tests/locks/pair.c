@@ -2,9 +2,6 @@
 #include "tests/locks/pair.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 weir_runtime *pair_runtime;

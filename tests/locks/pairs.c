@@ -4,8 +4,6 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 #include <threads.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,8 +1,5 @@
 // A launch whose event ends with an error, while all commands after it succeed, as on PoCL 7: the failing
 // library plays it. Every wait for it, on the queue, through another queue or in a graph, fails.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/opencl/rig.h"
 #include "tests/support/memory.h"

@@ -4,9 +4,6 @@
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernels/drivers/drivers.h"
 #include "tests/opencl/rig.h"

@@ -1,7 +1,5 @@
 #include "tests/opencl/rig.h"
 
-#include <stdio.h>
-
 #include "kernels/conformance/conformance.h"
 
 void opencl_rig_begin(struct opencl_rig *rig, const char *settings)

@@ -1,7 +1,4 @@
 // OpenCL C of the caller's: what launches are checked against, what is refused, and what is kept on disk.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/opencl/rig.h"
 

@@ -2,7 +2,6 @@
 // with a number, a large one.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "report/page.h"
 #include "report/trace.h"

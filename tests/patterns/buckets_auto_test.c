@@ -1,10 +1,6 @@
 // WEIR_BUCKETS_AUTO: how much it reduces to measure, and what it chooses. The plugin fault lists the collectives, and makes them slow.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "patterns/buckets_parts.h"
-#include "tests/comm/rig.h"
 #include "tests/patterns/buckets_rig.h"
 #include "tests/support/memory.h"
 

@@ -1,6 +1,5 @@
 // What gradient buckets refuse, and what the ranks learn of each other's failures.
 #include <pthread.h>
-#include <stdint.h>
 
 #include "tests/patterns/buckets_rig.h"
 

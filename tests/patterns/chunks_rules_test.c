@@ -1,8 +1,6 @@
 // The operations that `chunks` submits, on the null backend in a chain with `check`: everything that must be ordered
 // is ordered, sizes follow from the device's limits, and bad params are refused. A kernel is a note of its ranges. The
 // linker puts functions of this file before the library's (BUILD).
-#include <stdint.h>
-#include <string.h>
 
 #include <weir/check.h>
 

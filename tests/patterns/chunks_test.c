@@ -1,7 +1,6 @@
 // `chunks` on a real chain. Kernels here are copies, which every backend can do, after
 // a slow host call: it holds its queue, so that even the null backend, which does
 // everything at submit, runs them late.
-#include <string.h>
 
 #include "patterns/chunks.h"
 #include "tests/patterns/rig.h"

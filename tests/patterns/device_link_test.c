@@ -1,6 +1,5 @@
 // Copies between two devices of a chain, and a pipeline with stages on both: on the null backend,
 // whose devices are peers, and on the drivers of OpenCL, whose devices are not.
-#include <string.h>
 
 #include "tests/patterns/line.h"
 

@@ -2,9 +2,6 @@
 // backend, which does everything at submit, is asynchronous.
 #include "tests/patterns/line.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "patterns/shared.h"
 
 enum {

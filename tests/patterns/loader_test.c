@@ -3,9 +3,6 @@
 // batches at the time when the consumer's work ran.
 #include "patterns/loader.h"
 
-#include <pthread.h>
-#include <string.h>
-
 #include "tests/patterns/rig.h"
 
 enum {

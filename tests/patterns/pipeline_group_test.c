@@ -1,9 +1,6 @@
 // A group of pipelines on several devices of a chain: three of the null backend, or as many as the
 // driver has. Each is a line.
-#include <stdatomic.h>
-#include <string.h>
 
-#include "patterns/pipeline.h"
 #include "tests/patterns/line.h"
 
 enum {

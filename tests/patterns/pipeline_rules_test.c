@@ -1,9 +1,5 @@
 // The pipeline's own rules on the steered rig: the graphs that it refuses, its waits, its figures for known device
 // times, and its handling of failed queues and devices.
-#include "patterns/pipeline.h"
-
-#include <limits.h>
-#include <string.h>
 
 #include "base/sized.h"
 #include "tests/patterns/steered.h"

@@ -1,6 +1,4 @@
 // The pipeline on a real chain: null by default, or what WEIR_BACKEND names.
-#include <stdatomic.h>
-#include <string.h>
 
 #include "tests/patterns/line.h"
 

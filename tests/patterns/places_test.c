@@ -1,13 +1,10 @@
 // A pattern's creation has the line of the program: in an error, and in what a device that cannot be
 // closed tells of the queues and buffers that the pattern has made.
-#include <stdio.h>
-#include <string.h>
 
 #include "patterns/buckets.h"
 #include "patterns/chunks.h"
 #include "patterns/device_link.h"
 #include "patterns/loader.h"
-#include "patterns/pipeline.h"
 #include "patterns/queue_pool.h"
 #include "tests/patterns/rig.h"
 

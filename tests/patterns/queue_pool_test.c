@@ -1,11 +1,6 @@
 // The pool of queues on a real chain.
 #include "patterns/queue_pool.h"
 
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/patterns/rig.h"
 
 static weir_queue_pool *pool;

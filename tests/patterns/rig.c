@@ -1,9 +1,6 @@
 // See the header.
 #include "tests/patterns/rig.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "tests/support/memory.h"

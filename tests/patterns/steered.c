@@ -1,9 +1,6 @@
 // A queue's clock is the virtual time at which its work so far ends; records note it, waits raise it.
 #include "tests/patterns/steered.h"
 
-#include <pthread.h>
-#include <string.h>
-
 #define QUEUES 64
 #define RECORDS 4096
 

@@ -5,11 +5,7 @@
 // Only photographs have to meet the bound of stage 2 through all stages: see there.
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "pipelines/arr_coc/weights.h"
 #include "tests/pipelines/rig.h"
 #include "tests/support/arr_coc_reference.h"
 #include "tests/support/made_images.h"

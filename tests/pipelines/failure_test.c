@@ -1,10 +1,7 @@
 // Bad input: it gets a message with the object and the limit, and no object is
 // leaked (closing the rig fails the test if the device still has an object).
-#include <limits.h>
 #include <math.h>
-#include <string.h>
 
-#include "io/safetensors.h"
 #include "tests/pipelines/rig.h"
 #include "tests/unit/io_made_files.h"
 

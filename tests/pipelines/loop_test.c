@@ -7,9 +7,6 @@
 //
 // WEIR_STEADY_FRAMES and WEIR_INJECTED_FRAMES run more frames. From LONG on, the process's memory is checked too,
 // including drivers: it must not grow by more than the C library and the drivers may keep.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "tests/pipelines/rig.h"

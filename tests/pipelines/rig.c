@@ -1,11 +1,8 @@
 // A frame starts with the pipeline's own struct, so that the pointer that the
 // pipeline returns is also that of the test's frame.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "io/image.h"
 #include "tests/pipelines/rig.h"
+#include "io/image.h"
 
 void *rig_alloc(size_t count, size_t size)
 {

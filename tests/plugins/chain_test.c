@@ -1,8 +1,5 @@
 // Chains of plugins before the null backend, observed with the plugin `count`
 // (count/count.c), whose links send their counts to the log when they close.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/object/device.h"
 #include "tests/plugins/rig.h"
@@ -51,14 +48,22 @@ static void expect_work_counted(const char *label, unsigned link, int64_t times)
         int64_t once;
         int64_t each;
     } rows[] = {
-        {"open", 1, 0},           {"device_create", 1, 0},
-        {"device_destroy", 1, 0}, {"device_limits", 1, 0},
-        {"queue_create", 2, 0},   {"queue_destroy", 2, 0},
-        {"buffer_create", 2, 0},  {"buffer_destroy", 2, 0},
-        {"program_create", 1, 0}, {"program_destroy", 1, 0},
-        {"kernel_create", 1, 0},  {"kernel_destroy", 1, 0},
-        {"implied", 0, 1},        {"empty", 0, 1},
-        {"queue_submit", 0, 8},   {"mixed", 0, 0},
+        {"open", 1, 0},
+        {"device_create", 1, 0},
+        {"device_destroy", 1, 0},
+        {"device_limits", 1, 0},
+        {"queue_create", 2, 0},
+        {"queue_destroy", 2, 0},
+        {"buffer_create", 2, 0},
+        {"buffer_destroy", 2, 0},
+        {"program_create", 1, 0},
+        {"program_destroy", 1, 0},
+        {"kernel_create", 1, 0},
+        {"kernel_destroy", 1, 0},
+        {"implied", 0, 1},
+        {"empty", 0, 1},
+        {"queue_submit", 0, 8},
+        {"mixed", 0, 0},
         // Begin and end of an access and of a host call, and the sync's event; the end of the queue that was used.
         {"host_note", 1, 5},
     };

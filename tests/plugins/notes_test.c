@@ -2,8 +2,6 @@
 // of its call, also if the event was known to be complete before, and the library's own queries
 // send none.
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/plugins/notes/notes.h"

@@ -1,11 +1,8 @@
 // The plugin `perturb`: broken programs give a wrong result within 100 seeds, and the same one for the same
 // seed; what the modes late and pair do. Run once for each backend; the environment names it.
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/plugins/rig.h"
 #include "tests/races/race.h"
-#include "tests/support/test.h"
 
 enum {
     SEEDS = 100,

@@ -1,14 +1,9 @@
 // The plugin `perturb`: nothing hangs, though nothing asks for the work; and what its settings and
 // variables say. Run once for each backend; the environment names it.
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/plugins/rig.h"
-#include "tests/support/own.h"
-#include "tests/support/test.h"
 
 static void fill(struct rig *rig, weir_queue *queue)
 {

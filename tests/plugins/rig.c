@@ -2,9 +2,6 @@
 #include "tests/plugins/rig.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernels/conformance/conformance.h"
 #include "tests/support/libcuda/image.h"

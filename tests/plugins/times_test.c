@@ -1,7 +1,5 @@
 // Times of operations, as a backend returns them to a plugin that requests them. Run once
 // for each backend; the environment names it.
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "core/runtime/runtime.h"

@@ -2,9 +2,6 @@
 // queues that fail.
 #define _DEFAULT_SOURCE // usleep
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,6 +1,5 @@
 // The kernels of device.cl and sub_groups.cl against plain C: what docs/porting.md says to write in
 // place of CUDA's device code does what it says.
-#include <math.h>
 #include <string.h>
 #include <weir/weir.h>
 

@@ -1,6 +1,5 @@
 // The host side of docs/porting.md: what it says to write in place of CUDA's runtime API, run on a
 // device. Results of kernels are looked at where the device runs kernels, which null does not.
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/weir.h>

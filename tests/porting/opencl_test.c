@@ -2,7 +2,6 @@
 #include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <weir/weir.h>
 
 #include "tests/support/own.h"

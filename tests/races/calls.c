@@ -2,9 +2,6 @@
 #include "tests/races/race.h"
 
 #include <semaphore.h>
-#include <string.h>
-
-#include <weir/interop.h>
 
 // Work of a host function: `value` to all bytes of pinned memory, or a look at them.
 struct task {

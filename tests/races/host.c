@@ -3,7 +3,6 @@
 
 #include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
 
 // Reads the first byte of a range that is being accessed. Volatile, because the device writes it.
 static bool is(const void *bytes, int value)

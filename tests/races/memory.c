@@ -1,9 +1,6 @@
 // The life of memory: pools, bytes that nothing wrote, two buffers on the same bytes.
 #include "tests/races/race.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 static weir_pool *make_pool(struct race *race, weir_placement placement)
 {
     const struct weir_pool_params params = {.struct_size = sizeof params,

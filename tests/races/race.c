@@ -1,10 +1,6 @@
 // The programs' list, and what they share.
 #include "tests/races/race.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "tests/races/races.h"
 
 static struct race_pair *first_pair;

@@ -2,12 +2,6 @@
 // one has the findings that it marks and no others, and a mended one has none. Where RACES_PERTURBED is set:
 // under the plugin `perturb` a broken one computes a wrong result with one of the first 100 seeds, and a
 // mended one the right result.
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <weir/check.h>
 
 #include "tests/races/rig.h"
 #include "tests/support/test.h"

@@ -5,8 +5,6 @@
 #include "patterns/queue_pool.h"
 #include "tests/races/race.h"
 
-#include <string.h>
-
 enum {
     SLOTS = 3,
     FRAMES = 5,

@@ -2,8 +2,6 @@
 #include "tests/races/rig.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 weir_status rig_open(struct rig *rig, const char *plugins, const char *config)
 {

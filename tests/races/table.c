@@ -6,9 +6,6 @@
 // (100) the broken one computes a wrong result with the seeds from 1 on of `perturb` and without it,
 // and the mended one with these seeds. Exit status 1 if a row is not as it should be, except that
 // fewer runs than 100 need not show a wrong result.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/races/rig.h"
 

@@ -1,17 +1,7 @@
 // The form of the file, which format.py checks, and figures in a program whose locale has a decimal comma.
 #include <locale.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <sys/wait.h>
-
-#include <weir/region.h>
-#include <weir/report.h>
-#include <weir/status.h>
 
 #include "tests/report/made.h"
-#include "tests/support/test.h"
 
 static struct made made;
 

@@ -1,15 +1,8 @@
 // The report against a grid: random traces whose times are whole cells, in which each
 // quantity is counted cell by cell, directly by its definition in <weir/report.h>.
-#include <stdio.h>
-#include <string.h>
-
-#include <weir/weir.h>
-
-#include <weir/report.h>
 
 #include "report/report.h"
 #include "tests/report/made.h"
-#include "tests/support/test.h"
 
 enum {
     CELL = 1000,

@@ -1,14 +1,6 @@
 #include "tests/report/made.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <weir/device.h>
-#include <weir/region.h>
-#include <weir/status.h>
-
-#include "tests/support/test.h"
 
 // xorshift32, from 0 to `limit` - 1.
 static uint32_t below(uint32_t *state, uint32_t limit)

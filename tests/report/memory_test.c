@@ -1,16 +1,9 @@
 // Allocations fail once in turn, those of zlib included: writing, reading and
 // measuring must then end with an error, without leaks.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <weir/report.h>
-#include <weir/status.h>
 
 #include "report/report.h"
 #include "tests/report/made.h"
 #include "tests/support/memory.h"
-#include "tests/support/test.h"
 
 enum {
     MOST_ALLOCATIONS = 20000

@@ -1,7 +1,6 @@
 // Names of files that plugins write: each process, and each rank of a job, has its own.
 #define _POSIX_C_SOURCE 200809L // setenv
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -1,16 +1,8 @@
 // Reports on traces with known results.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <jansson.h>
 
-#include <weir/region.h>
-#include <weir/report.h>
-#include <weir/status.h>
-
 #include "tests/report/made.h"
-#include "tests/support/test.h"
 
 enum {
     US = 1000,

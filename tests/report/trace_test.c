@@ -1,16 +1,8 @@
 // Traces are read back as they were written, and damaged traces are read up to the
 // damage.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <weir/device.h>
-#include <weir/region.h>
 
 #include "base/file.h"
 #include "tests/report/made.h"
-#include "tests/support/test.h"
 
 static struct made made;
 static char message[512];

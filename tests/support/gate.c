@@ -4,7 +4,6 @@
 #include "tests/support/gate.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>

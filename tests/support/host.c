@@ -2,8 +2,6 @@
 
 #include <dirent.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 static atomic_long blocks;
 static _Thread_local struct test_host_state state = {.left = -1};

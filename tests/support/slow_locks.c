@@ -3,8 +3,6 @@
 #define _GNU_SOURCE // RTLD_NEXT
 #include <dlfcn.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/numbers.h"

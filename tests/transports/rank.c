@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "tests/transports/rank.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

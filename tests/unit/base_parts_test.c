@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/clock_map.h"
 #include "base/ini/ini.h"
 #include "base/names.h"

@@ -8,7 +8,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "base/clock.h"
 #include "base/thread.h"
 #include "base/workers.h"
 #include "tests/support/gate.h"

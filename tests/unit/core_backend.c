@@ -1,12 +1,6 @@
 // See the header. The slots are replaced in the chain's own link, after opening.
 #include "tests/unit/core_backend.h"
 
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <time.h>
-
-#include "base/clock.h"
 #include "core/runtime/runtime.h"
 
 #define SEEN_LIMIT 4096

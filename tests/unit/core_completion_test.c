@@ -1,12 +1,6 @@
 // The bookkeeping of completion and failure, with a backend whose completion and
 // failures the test controls.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "core/queue/queue.h"
-#include "core/support/error.h"
-#include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
 
 static uint64_t completed(const weir_queue *queue)

@@ -1,12 +1,6 @@
 // What reaches a backend, and in which order, seen from below delivery.
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <time.h>
 
-#include "base/clock.h"
-#include "base/thread.h"
 #include "tests/unit/core_backend.h"
 
 CONTROL_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)

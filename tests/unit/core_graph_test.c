@@ -1,11 +1,7 @@
 // The edges that a capture makes of records and waits, and the operations that a replay
 // submits to a backend without graphs.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/graph/graph.h"
-#include "core/object/buffer.h"
 #include "tests/unit/core_backend.h"
 
 enum {

@@ -1,14 +1,6 @@
 // Memory that comes and goes: pools, and objects that are destroyed in use.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
-#include "core/object/object.h"
-#include "core/queue/queue.h"
-#include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
-#include <weir/pool.h>
 
 // Pools: the queries to the driver, and the state of a block after a failure half-way.
 

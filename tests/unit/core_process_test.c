@@ -1,7 +1,5 @@
 // What a process has once: its end while it uses Weir, and then a debug mode that begins late.
-#include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "tests/support/memory.h"

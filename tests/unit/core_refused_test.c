@@ -1,15 +1,8 @@
 // What a failed queue frees is in use as long as the producers of its waits, which may have been refused, and
 // its recovery waits for these. In most tests queue a works on a buffer of a pool, and b, whose wait for a does
 // not reach the driver, frees it.
-#include <stdatomic.h>
 
-#include <weir/graph.h>
-#include <weir/pool.h>
-
-#include "base/clock.h"
-#include "base/thread.h"
 #include "core/queue/operation.h"
-#include "core/queue/queue.h"
 #include "tests/support/memory.h"
 #include "tests/unit/core_backend.h"
 

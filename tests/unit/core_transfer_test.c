@@ -1,8 +1,4 @@
 // Uploads and downloads whose pieces are copied by several threads.
-#include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "core/buffer/buffer.h"
 #include "core/runtime/runtime.h"

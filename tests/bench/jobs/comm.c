@@ -2,7 +2,6 @@
 // transport is mpi. NCCL has a communicator and a stream of its own.
 #define _GNU_SOURCE // RTLD_NOLOAD
 #include <dlfcn.h>
-#include <string.h>
 
 #include "tests/bench/jobs/drivers.h"
 

@@ -4,7 +4,6 @@
 // Of each layer the forward pass computes Y = X W, the backward pass dW = X^T dY and dX = dY W^T; X is
 // batch x width and W width x width. The last layer's dW comes first, and so does its bucket.
 #include <math.h>
-#include <string.h>
 
 #include "kernels/train/train_f32.h"
 #include "patterns/buckets.h"

@@ -2,8 +2,6 @@
 // closed, and graphs, are those of single ways.
 #include "tests/bench/jobs/drivers.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <weir/kit/symbols.h>
 
 // CUDA.

@@ -1,6 +1,5 @@
 // The jobs: comparisons of Weir with what stands beside it on a machine, each in turns within one process, in
 // the frame of `weir bench`. Each is in its <name>.c.
-#include <string.h>
 
 #include "tests/bench/jobs/drivers.h"
 

@@ -1,7 +1,6 @@
 // See the header. The library stays open until the process ends.
 #include "tests/bench/jobs/drivers.h"
 
-#include <stdio.h>
 #include <weir/kit/symbols.h>
 
 static const struct weir_kit_symbol nccl_table[] = {

@@ -2,7 +2,6 @@
 // driver or of plain OpenCL, on memory of their own. As NVIDIA's overlap sample for OpenCL does it, every operation
 // is flushed. Queues are created for each way, outside the measured time, so that those of one way do not share a
 // device's channels with those of another.
-#include <string.h>
 
 #include "kernels/bench/bench.h"
 #include "tests/bench/jobs/drivers.h"

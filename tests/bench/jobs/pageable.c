@@ -1,6 +1,5 @@
 // The job `pageable`: copies of memory that is not pinned, up and down, each call blocking until the copy is done:
 // weir_upload() and weir_download(), beside the driver's own copy, and bare copies of pinned memory, which bound both.
-#include <string.h>
 
 #include "tests/bench/jobs/drivers.h"
 

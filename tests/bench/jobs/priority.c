@@ -1,7 +1,6 @@
 // The job `priority`: how long a small piece of work takes from its submission to its
 // end, on an idle device, beside a queue that keeps the device busy, and the same with
 // the highest priority beside the lowest.
-#include <string.h>
 
 #include "tests/bench/jobs/drivers.h"
 

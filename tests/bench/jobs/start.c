@@ -4,9 +4,6 @@
 #define _GNU_SOURCE // pipe2()
 #include <fcntl.h>
 #include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

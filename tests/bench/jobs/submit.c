@@ -1,8 +1,6 @@
 // The job `submit`: what calls cost the thread that submits, through Weir and by the driver's own calls: on
 // CUDA a copy, a launch, a record and a wait, together and each alone; on OpenCL long operations end to end,
 // and empty launches. Waiting for the device is not timed, except where it says so.
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/bench/jobs/drivers.h"
 

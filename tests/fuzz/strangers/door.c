@@ -1,6 +1,4 @@
 // The doors, and the way to them.
-#include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"

@@ -1,8 +1,6 @@
 #include "tests/fuzz/strangers/round.h"
 
 #include <fcntl.h>
-#include <poll.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"

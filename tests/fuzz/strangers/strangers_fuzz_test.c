@@ -5,9 +5,6 @@
 //     bazel test --config=asan-ubsan --test_env=WEIR_TEST_FUZZ='60 7 1234 1' //tests/fuzz/strangers:all
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"

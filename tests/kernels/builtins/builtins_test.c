@@ -1,7 +1,5 @@
 // The table of OpenCL C's built-in functions, on the device that the environment names: a test for
 // each program. WEIR_BUILTINS_TABLE=FILE appends a line for each function, type and device to FILE.
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/kernels/builtins/table.h"
 #include "tests/support/device.h"

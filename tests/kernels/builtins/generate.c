@@ -1,8 +1,6 @@
 // generate TYPE: writes the kernels of the functions of the type to standard output.
 // generate --list TYPE...: writes a table of the groups in the programs of these types, in C.
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/kernels/builtins/table.h"
 

@@ -1,5 +1,4 @@
 // The types of OpenCL C and the letters for them, and the groups of functions.
-#include <string.h>
 
 #include "tests/kernels/builtins/table.h"
 

@@ -1,6 +1,5 @@
 // Arguments: the corner cases of their types, in all pairs or some triples, then random numbers.
 #include <math.h>
-#include <string.h>
 
 #include "tests/kernels/builtins/table.h"
 

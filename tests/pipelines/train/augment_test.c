@@ -3,7 +3,6 @@
 #include "pipelines/train/feed.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "kernels/augment/augment.h"
 #include "tests/pipelines/train/rig.h"

@@ -1,8 +1,6 @@
 // Checkpoints: what is written is read, and a file that is not whole, or of another network, changes
 // nothing. No kernel runs, so the null backend serves.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "pipelines/train/checkpoint.h"

@@ -1,7 +1,5 @@
 // The passes of a model: their numbers against float64, and the same bits in each run.
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "pipelines/train/product.h"
 #include "tests/pipelines/train/rig.h"

@@ -2,8 +2,6 @@
 // libcublas on the tests' libcuda, or the real ones. WEIR_TEST_CUBLAS is the path of a libcublas.so that the dynamic
 // linker does not find, and WEIR_TEST_FAKE says that these are the tests' own.
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "kernels/train/train_bf16.h"

@@ -1,8 +1,5 @@
 // See the header.
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "tests/pipelines/train/rig.h"

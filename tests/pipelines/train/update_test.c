@@ -1,6 +1,5 @@
 // Updates against float64, step by step.
 #include <math.h>
-#include <stdlib.h>
 
 #include "tests/pipelines/train/rig.h"
 

@@ -2,9 +2,6 @@
 // and the fuzzer of tests/races do not have. And <weir/check.h>: findings as data, with the plugin and without it.
 #include <malloc.h>
 #include <pthread.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/plugins/check/rig.h"
 #include "tests/support/gate.h"

@@ -1,8 +1,6 @@
 // What becomes of findings: their words, the pairs that are kept, suppressions and files. Each kind of finding:
 // tests/races; what `weir check` makes of the files: tests/cli/check_test.sh.
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "tests/plugins/check/rig.h"

@@ -1,11 +1,6 @@
 // Hints: waits and syncs that no use of memory needs, and waits because of different bytes of one buffer, are told;
 // beside each the like of it that must not be.
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <weir/interop.h>
 
 #include "core/object/device.h"
 #include "tests/plugins/check/rig.h"

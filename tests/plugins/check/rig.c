@@ -1,9 +1,6 @@
 // See the header.
 #include "tests/plugins/check/rig.h"
 
-#include <stdio.h>
-#include <string.h>
-
 char rig_told[8192];
 
 static void keep(void *user, weir_log_level level, const char *source, const char *message)

@@ -1,7 +1,6 @@
 // verify = 1: what kernels do with bytes that their launches do not declare, one by one and in graphs.
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <weir/check.h>

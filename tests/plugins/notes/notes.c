@@ -1,9 +1,7 @@
 // A plugin for tests that keeps the notes of what the host does, but for those of host calls. It refuses accesses of
 // `refused_bytes` bytes.
-#include <string.h>
 
 #include <weir/module/error.h>
-#include <weir/module/module.h>
 
 #include "tests/plugins/notes/notes.h"
 

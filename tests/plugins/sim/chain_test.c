@@ -1,11 +1,7 @@
 // The plugin in chains with the backend that the environment names: what the plugin `trace` and events tell is the
 // time of the modelled GPU, and the work is done as ever. (The milliseconds that were measured: tests/cli/sim_run_test.sh.)
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/plugins/sim/job.h"
-#include "tests/support/own.h"
 
 static const char *const chain = "trace, sim";
 

@@ -2,7 +2,6 @@
 // other, and what a thread does after another one comes after it in virtual time too; the same in each run.
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "tests/plugins/sim/job.h"

@@ -1,12 +1,7 @@
 // What the host and the queues of a modelled GPU do: uploads and downloads of memory that is not pinned,
 // priorities, and the legacy queue, whose operations overlap with nothing.
-#include <weir/migration.h>
 
 #include "tests/plugins/sim/job.h"
-#include "tests/support/own.h"
-
-#include <stdio.h>
-#include <stdlib.h>
 
 // What an upload of so many bytes and their download take, with so many threads that copy; NULL: as many as there are.
 static void time_staged(const char *threads, size_t size, const char *more, uint64_t *out_up,

@@ -1,8 +1,5 @@
 #include "tests/plugins/sim/job.h"
 
-#include <stdio.h>
-#include <string.h>
-
 const char *job_file(const char *name, const char *text)
 {
     const char *path = weir_test_path(name);

@@ -1,7 +1,6 @@
 // The rules of docs/sim.md as they are written there: at each nanosecond all operations are looked
 // at, again and again until nothing changes. Nothing here is fast, and nothing is shared with the
 // engine.
-#include <stddef.h>
 #include <string.h>
 
 #include "tests/plugins/sim/program.h"

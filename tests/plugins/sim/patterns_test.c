@@ -1,6 +1,5 @@
 // Patterns in virtual time: their threads do not change it, what `auto` chooses is what the model
 // can use, and statistics are the model's.
-#include <stdio.h>
 
 #include "patterns/chunks.h"
 #include "patterns/pipeline.h"

@@ -1,11 +1,8 @@
 // Kernels without a cost, with `kernels = scale`: each takes what its first launch of that size took on
 // the next link, times the factor. That link is the test's plugin `paced`, whose n-th launch takes n
 // microseconds for each block.
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/plugins/sim/job.h"
-#include "tests/support/own.h"
 
 static const char *const measured = "times, sim, paced";
 

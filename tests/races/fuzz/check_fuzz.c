@@ -8,10 +8,6 @@
 //
 // Exit status 1 on a difference, of which it prints the smallest program.
 #include <inttypes.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "tests/races/fuzz/program.h"

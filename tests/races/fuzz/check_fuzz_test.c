@@ -1,6 +1,4 @@
 // A short run of the differential fuzzer, and that it sees differences.
-#include <stdio.h>
-#include <string.h>
 
 #include "tests/races/fuzz/program.h"
 #include "tests/support/test.h"

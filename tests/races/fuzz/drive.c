@@ -1,8 +1,6 @@
 // Random programs one after the other, and what is left of one that shows a difference.
 #include "tests/races/fuzz/program.h"
 
-#include <string.h>
-
 enum {
     // Findings after which the runtime is closed and opened again: the plugin keeps 1000.
     GROUND_FINDINGS = 800,

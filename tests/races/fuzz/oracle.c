@@ -1,7 +1,6 @@
 // See the header.
 #include "tests/races/fuzz/oracle.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static uint64_t bit(int node)

@@ -2,9 +2,6 @@
 #include "tests/races/fuzz/program.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/lock_listener.h"
 #include "tests/races/fuzz/steps.h"

@@ -1,8 +1,5 @@
 // See the header.
-#include <pthread.h>
 #include <semaphore.h>
-
-#include <weir/check.h>
 
 #include "tests/races/fuzz/steps.h"
 

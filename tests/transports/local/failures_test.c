@@ -1,6 +1,5 @@
 // What goes wrong between ranks, and what each is told. How those go on that are left is in tests/comm/shrink_test.c and,
 // where some have died, in processes_test.c.
-#include <pthread.h>
 
 #include "base/clock.h"
 #include "tests/support/test.h"

@@ -2,8 +2,6 @@
 #define _DEFAULT_SOURCE // syscall()
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>

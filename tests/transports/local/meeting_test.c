@@ -1,15 +1,9 @@
 // How processes meet, and in which cases they do not. The ranks are threads here, and strangers of the same user are
 // sockets; those of others are in strangers_test.c.
-#include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"

@@ -1,9 +1,6 @@
 #include "tests/transports/local/ranks.h"
 
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/support/test.h"
 
