@@ -95,15 +95,10 @@ OPERATION(max_signed64, "max.s64", long, "l")
 
 #define LIST(...) __VA_ARGS__
 
-#define DEFAULTS(type, name, parameters, ...)                            \
-    FUNCTION type name##_explicit(LIST parameters, memory_order order)   \
-    {                                                                    \
-        return name##_explicit(__VA_ARGS__, order, memory_scope_device); \
-    }                                                                    \
-    FUNCTION type name(LIST parameters)                                  \
-    {                                                                    \
-        return name##_explicit(__VA_ARGS__, memory_order_seq_cst);       \
-    }
+#define DEFAULTS(type, name, parameters, ...)                           \
+    GIVES(type, name##_explicit, (LIST parameters, memory_order order), \
+          name##_explicit(__VA_ARGS__, order, memory_scope_device))     \
+    GIVES(type, name, (LIST parameters), name##_explicit(__VA_ARGS__, memory_order_seq_cst))
 
 #define LOADS(type, bits)                                                              \
     FUNCTION type atomic_load_explicit(volatile atomic_##type *at, memory_order order, \
@@ -152,16 +147,13 @@ OPERATION(max_signed64, "max.s64", long, "l")
             *expected = as_##type(old);                                                           \
         return old == wanted;                                                                     \
     }                                                                                             \
-    FUNCTION bool name##_explicit(volatile atomic_##type *at, type *expected, type value,         \
-                                  memory_order order, memory_order otherwise)                     \
-    {                                                                                             \
-        return name##_explicit(at, expected, value, order, otherwise, memory_scope_device);       \
-    }                                                                                             \
-    FUNCTION bool name(volatile atomic_##type *at, type *expected, type value)                    \
-    {                                                                                             \
-        return name##_explicit(at, expected, value, memory_order_seq_cst, memory_order_seq_cst,   \
-                               memory_scope_device);                                              \
-    }
+    GIVES(bool, name##_explicit,                                                                  \
+          (volatile atomic_##type * at, type * expected, type value, memory_order order,          \
+           memory_order otherwise),                                                               \
+          name##_explicit(at, expected, value, order, otherwise, memory_scope_device))            \
+    GIVES(bool, name, (volatile atomic_##type * at, type * expected, type value),                 \
+          name##_explicit(at, expected, value, memory_order_seq_cst, memory_order_seq_cst,        \
+                          memory_scope_device))
 
 #define BITS32 uint
 #define BITS64 ulong

@@ -195,72 +195,49 @@ FUNCTION static ulong from_below(uint lanes, ulong bits, uint distance)
             define(long, ulong, ulong) define(ulong, ulong, ulong) define(half, ushort, uint) \
                 define(float, uint, uint) define(double, ulong, ulong)
 
-#define EXCHANGES(type, bits, exchanged)                                                  \
-    OWN type value_of_lane(uint lanes, type value, uint lane)                             \
-    {                                                                                     \
-        return as_##type((bits)from_lane(lanes, (exchanged)as_##bits(value), lane));      \
-    }                                                                                     \
-    OWN type value_below(uint lanes, type value, uint distance)                           \
-    {                                                                                     \
-        return as_##type((bits)from_below(lanes, (exchanged)as_##bits(value), distance)); \
-    }
+#define EXCHANGES(type, bits, exchanged)                                        \
+    GIVES(static type, value_of_lane, (uint lanes, type value, uint lane),      \
+          as_##type((bits)from_lane(lanes, (exchanged)as_##bits(value), lane))) \
+    GIVES(static type, value_below, (uint lanes, type value, uint distance),    \
+          as_##type((bits)from_below(lanes, (exchanged)as_##bits(value), distance)))
 
 EACH_TYPE(EXCHANGES)
 
 // Lanes that are not there give a work-item its own value.
-#define SHUFFLES(type, ...)                                                             \
-    FUNCTION type sub_group_broadcast(type value, uint lane)                            \
-    {                                                                                   \
-        return value_of_lane(everyone(), value, lane);                                  \
-    }                                                                                   \
-    FUNCTION type sub_group_non_uniform_broadcast(type value, uint lane)                \
-    {                                                                                   \
-        return value_of_lane(present(), value, lane);                                   \
-    }                                                                                   \
-    FUNCTION type sub_group_broadcast_first(type value)                                 \
-    {                                                                                   \
-        return value_of_lane(present(), value, ctz(present()));                         \
-    }                                                                                   \
-    FUNCTION int sub_group_non_uniform_all_equal(type value)                            \
-    {                                                                                   \
-        return sub_group_non_uniform_all(value == sub_group_broadcast_first(value));    \
-    }                                                                                   \
-    FUNCTION type sub_group_shuffle(type value, uint lane)                              \
-    {                                                                                   \
-        return value_of_lane(present(), value, lane);                                   \
-    }                                                                                   \
-    FUNCTION type sub_group_shuffle_xor(type value, uint mask)                          \
-    {                                                                                   \
-        return value_of_lane(present(), value, get_sub_group_local_id() ^ mask);        \
-    }                                                                                   \
-    FUNCTION type sub_group_shuffle_up(type value, uint distance)                       \
-    {                                                                                   \
-        return value_of_lane(present(), value, get_sub_group_local_id() - distance);    \
-    }                                                                                   \
-    FUNCTION type sub_group_shuffle_down(type value, uint distance)                     \
-    {                                                                                   \
-        return value_of_lane(present(), value, get_sub_group_local_id() + distance);    \
-    }                                                                                   \
-    FUNCTION type sub_group_rotate(type value, int distance)                            \
-    {                                                                                   \
-        const int size = (int)get_sub_group_size();                                     \
-        const int lane = ((int)get_sub_group_local_id() + distance) % size;             \
-        return value_of_lane(everyone(), value, (uint)(lane < 0 ? lane + size : lane)); \
-    }                                                                                   \
-    FUNCTION type sub_group_clustered_rotate(type value, int distance, uint size)       \
-    {                                                                                   \
-        const uint lane = get_sub_group_local_id();                                     \
-        const uint other = (lane + (uint)distance) % size + lane / size * size;         \
-        return value_of_lane(everyone(), value, other);                                 \
+#define SHUFFLES(type, ...)                                                                        \
+    GIVES(type, sub_group_broadcast, (type value, uint lane),                                      \
+          value_of_lane(everyone(), value, lane))                                                  \
+    GIVES(type, sub_group_non_uniform_broadcast, (type value, uint lane),                          \
+          value_of_lane(present(), value, lane))                                                   \
+    GIVES(type, sub_group_broadcast_first, (type value),                                           \
+          value_of_lane(present(), value, ctz(present())))                                         \
+    GIVES(int, sub_group_non_uniform_all_equal, (type value),                                      \
+          sub_group_non_uniform_all(value == sub_group_broadcast_first(value)))                    \
+    GIVES(type, sub_group_shuffle, (type value, uint lane), value_of_lane(present(), value, lane)) \
+    GIVES(type, sub_group_shuffle_xor, (type value, uint mask),                                    \
+          value_of_lane(present(), value, get_sub_group_local_id() ^ mask))                        \
+    GIVES(type, sub_group_shuffle_up, (type value, uint distance),                                 \
+          value_of_lane(present(), value, get_sub_group_local_id() - distance))                    \
+    GIVES(type, sub_group_shuffle_down, (type value, uint distance),                               \
+          value_of_lane(present(), value, get_sub_group_local_id() + distance))                    \
+    FUNCTION type sub_group_rotate(type value, int distance)                                       \
+    {                                                                                              \
+        const int size = (int)get_sub_group_size();                                                \
+        const int lane = ((int)get_sub_group_local_id() + distance) % size;                        \
+        return value_of_lane(everyone(), value, (uint)(lane < 0 ? lane + size : lane));            \
+    }                                                                                              \
+    FUNCTION type sub_group_clustered_rotate(type value, int distance, uint size)                  \
+    {                                                                                              \
+        const uint lane = get_sub_group_local_id();                                                \
+        const uint other = (lane + (uint)distance) % size + lane / size * size;                    \
+        return value_of_lane(everyone(), value, other);                                            \
     }
 
 EACH_TYPE(SHUFFLES)
 
-#define BROADCAST_OF(name, type, n)                                         \
-    FUNCTION type##n name(type##n value, uint lane)                         \
-    {                                                                       \
-        return (type##n)(name(value.lo, lane), name(value.REST_##n, lane)); \
-    }
+#define BROADCAST_OF(name, type, n)                  \
+    GIVES(type##n, name, (type##n value, uint lane), \
+          (type##n)(name(value.lo, lane), name(value.REST_##n, lane)))
 
 #define BROADCASTS(type, ...)                        \
     VECTORS(BROADCAST_OF, sub_group_broadcast, type) \
