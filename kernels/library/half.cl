@@ -254,21 +254,6 @@ VECTORS(ISNORMAL_OF, )
 
 // Choices.
 
-FUNCTION half select(half x, half y, short chosen)
-{
-    return chosen ? y : x;
-}
-
-FUNCTION half select(half x, half y, ushort chosen)
-{
-    return chosen ? y : x;
-}
-
-FUNCTION half bitselect(half x, half y, half mask)
-{
-    return as_half(bitselect(as_ushort(x), as_ushort(y), as_ushort(mask)));
-}
-
 #define CHOICES(unused, n)                                            \
     GIVES(half##n, select, (half##n x, half##n y, short##n chosen),   \
           as_half##n(select(as_short##n(x), as_short##n(y), chosen))) \
@@ -277,7 +262,7 @@ FUNCTION half bitselect(half x, half y, half mask)
     GIVES(half##n, bitselect, (half##n x, half##n y, half##n mask),   \
           as_half##n(bitselect(as_ushort##n(x), as_ushort##n(y), as_ushort##n(mask))))
 
-VECTORS(CHOICES, )
+WIDTHS(CHOICES, )
 
 // Memory and the order of parts: those of ushort.
 

@@ -165,28 +165,17 @@ FUNCTION uint sub_group_ballot_find_msb(uint4 ballot)
 // A value of another lane, as 32 or 64 bits. The last argument of an instruction is the last lane, or
 // for `up` the first, that it reads.
 
-FUNCTION static uint from_lane(uint lanes, uint bits, uint lane)
-{
-    return __nvvm_shfl_sync_idx_i32(lanes, bits, lane, WARP - 1);
-}
+#define EXCHANGE(name, instruction, limit)                                            \
+    GIVES(static uint, name, (uint lanes, uint bits, uint at),                        \
+          instruction(lanes, bits, at, limit))                                        \
+    FUNCTION static ulong name(uint lanes, ulong bits, uint at)                       \
+    {                                                                                 \
+        const uint2 parts = as_uint2(bits);                                           \
+        return as_ulong((uint2)(name(lanes, parts.x, at), name(lanes, parts.y, at))); \
+    }
 
-FUNCTION static ulong from_lane(uint lanes, ulong bits, uint lane)
-{
-    const uint2 parts = as_uint2(bits);
-    return as_ulong((uint2)(from_lane(lanes, parts.x, lane), from_lane(lanes, parts.y, lane)));
-}
-
-FUNCTION static uint from_below(uint lanes, uint bits, uint distance)
-{
-    return __nvvm_shfl_sync_up_i32(lanes, bits, distance, 0);
-}
-
-FUNCTION static ulong from_below(uint lanes, ulong bits, uint distance)
-{
-    const uint2 parts = as_uint2(bits);
-    return as_ulong(
-        (uint2)(from_below(lanes, parts.x, distance), from_below(lanes, parts.y, distance)));
-}
+EXCHANGE(from_lane, __nvvm_shfl_sync_idx_i32, WARP - 1)
+EXCHANGE(from_below, __nvvm_shfl_sync_up_i32, 0)
 
 // Of each type: the unsigned one of its size, and the one that is exchanged.
 #define EACH_TYPE(define)                                                                     \
