@@ -11,7 +11,7 @@
 #define PATCH_LANES (COLUMNS * ROWS)
 #define IMAGE_CHANNELS 9u
 #define BINS 32u
-#define PADDED_BINS                                            \
+#define PADDED_BINS \
     33u // not a power of two, to avoid conflicts in the GPUs' \
         // memory banks
 #define HIDDEN 64u
@@ -185,45 +185,29 @@ __kernel __attribute__((reqd_work_group_size(32, 4, 1))) void patch_scores(
 // Combines the values that each work-item stored in `parts` [count][ITEMS], in two
 // steps and always in the same order; afterwards every work-item may read [count]
 // results. Begins and ends with a barrier.
-void block_max(__local float *parts, __local float *groups, __local float *results, uint count)
-{
-    uint lane = (uint)get_local_id(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < count * GROUPS) {
-        float high = parts[lane * GROUPS];
-        for (uint i = 1; i < GROUPS; i++)
-            high = fmax(high, parts[lane * GROUPS + i]);
-        groups[lane] = high;
+#define BLOCK_REDUCTION(name, combine)                                                     \
+    void combine_groups_##name(__local const float *from, __local float *to, uint count)   \
+    {                                                                                      \
+        uint lane = (uint)get_local_id(0);                                                 \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                      \
+        if (lane < count) {                                                                \
+            float result = from[lane * GROUPS];                                            \
+            for (uint i = 1; i < GROUPS; i++)                                              \
+                result = combine(result, from[lane * GROUPS + i]);                         \
+            to[lane] = result;                                                             \
+        }                                                                                  \
+    }                                                                                      \
+    void block_##name(__local float *parts, __local float *groups, __local float *results, \
+                      uint count)                                                          \
+    {                                                                                      \
+        combine_groups_##name(parts, groups, count *GROUPS);                               \
+        combine_groups_##name(groups, results, count);                                     \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                      \
     }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < count) {
-        float high = groups[lane * GROUPS];
-        for (uint i = 1; i < GROUPS; i++)
-            high = fmax(high, groups[lane * GROUPS + i]);
-        results[lane] = high;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
 
-void block_sum(__local float *parts, __local float *groups, __local float *results, uint count)
-{
-    uint lane = (uint)get_local_id(0);
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < count * GROUPS) {
-        float sum = 0.0f;
-        for (uint i = 0; i < GROUPS; i++)
-            sum += parts[lane * GROUPS + i];
-        groups[lane] = sum;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-    if (lane < count) {
-        float sum = 0.0f;
-        for (uint i = 0; i < GROUPS; i++)
-            sum += groups[lane * GROUPS + i];
-        results[lane] = sum;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-}
+#define ADD(a, b) ((a) + (b))
+BLOCK_REDUCTION(max, fmax)
+BLOCK_REDUCTION(sum, ADD)
 
 float norm(float value, float low, float high)
 {

@@ -98,33 +98,21 @@ void WEIR__OWN weir__store(__global uchar *at, uint channels, uint bytes, uint4 
     }
 }
 
-float WEIR__OWN weir__half_value(uint bits)
-{
-    ushort value = (ushort)bits;
-    return vload_half(0, (const half *)&value);
-}
-
-uint WEIR__OWN weir__half_bits(float value)
-{
-#ifdef cl_khr_fp16
-    return as_ushort((half)value);
-#else
-    ushort bits;
-    vstore_half_rte(value, 0, (half *)&bits);
-    return bits;
-#endif
-}
-
 uint4 WEIR__OWN weir__half4_bits(float4 value)
 {
-    return (uint4)(weir__half_bits(value.x), weir__half_bits(value.y), weir__half_bits(value.z),
-                   weir__half_bits(value.w));
+    ushort4 bits;
+#ifdef cl_khr_fp16
+    bits = as_ushort4((half4)((half)value.x, (half)value.y, (half)value.z, (half)value.w));
+#else
+    vstore_half4_rte(value, 0, (half *)&bits);
+#endif
+    return convert_uint4(bits);
 }
 
 float4 WEIR__OWN weir__half4(uint4 bits)
 {
-    return (float4)(weir__half_value(bits.x), weir__half_value(bits.y), weir__half_value(bits.z),
-                    weir__half_value(bits.w));
+    const ushort4 value = convert_ushort4(bits);
+    return vload_half4(0, (const half *)&value);
 }
 
 int4 WEIR__OWN weir__signed(uint4 bits, uint bytes)

@@ -3,20 +3,21 @@
 // all that is sequentially consistent fence.sc (Lustig, Sahasrabuddhe, Giroux: A Formal Analysis of the
 // NVIDIA PTX Memory Consistency Model, 2019). cta is a block, gpu the device, sys the host as well.
 
+#define BY_SCOPE(start, end, ...)                                  \
+    if (scope == memory_scope_all_svm_devices)                     \
+        __asm__ volatile(start ".sys" end:__VA_ARGS__ : "memory"); \
+    else if (scope == memory_scope_device)                         \
+        __asm__ volatile(start ".gpu" end:__VA_ARGS__ : "memory"); \
+    else                                                           \
+        __asm__ volatile(start ".cta" end:__VA_ARGS__ : "memory");
+
 static void fence(bool all, memory_scope scope)
 {
-    if (scope == memory_scope_all_svm_devices && all)
-        __asm__ volatile("fence.sc.sys;" ::: "memory");
-    else if (scope == memory_scope_all_svm_devices)
-        __asm__ volatile("fence.acq_rel.sys;" ::: "memory");
-    else if (scope == memory_scope_device && all)
-        __asm__ volatile("fence.sc.gpu;" ::: "memory");
-    else if (scope == memory_scope_device)
-        __asm__ volatile("fence.acq_rel.gpu;" ::: "memory");
-    else if (all)
-        __asm__ volatile("fence.sc.cta;" ::: "memory");
-    else
-        __asm__ volatile("fence.acq_rel.cta;" ::: "memory");
+    if (all) {
+        BY_SCOPE("fence.sc", ";", :)
+    } else {
+        BY_SCOPE("fence.acq_rel", ";", :)
+    }
 }
 
 static void before(memory_order order, memory_scope scope)
@@ -42,37 +43,30 @@ FUNCTION void atomic_work_item_fence(cl_mem_fence_flags flags, memory_order orde
 
 // Operations without an order.
 
-#define BY_SCOPE(start, end, ...)                                           \
-    if (scope == memory_scope_all_svm_devices)                              \
-        __asm__ volatile(start ".relaxed.sys." end:__VA_ARGS__ : "memory"); \
-    else if (scope == memory_scope_device)                                  \
-        __asm__ volatile(start ".relaxed.gpu." end:__VA_ARGS__ : "memory"); \
-    else                                                                    \
-        __asm__ volatile(start ".relaxed.cta." end:__VA_ARGS__ : "memory");
-
-#define OPERATION(name, operation, type, register)                                                 \
-    static type name(volatile void *at, type value, memory_scope scope)                            \
-    {                                                                                              \
-        type old;                                                                                  \
-        BY_SCOPE("atom", operation " %0, [%1], %2;", "=" register(old) : "l"(at), register(value)) \
-        return old;                                                                                \
+#define OPERATION(name, operation, type, register)                                 \
+    static type name(volatile void *at, type value, memory_scope scope)            \
+    {                                                                              \
+        type old;                                                                  \
+        BY_SCOPE("atom.relaxed", "." operation " %0, [%1], %2;", "=" register(old) \
+                 : "l"(at), register(value))                                       \
+        return old;                                                                \
     }
 
 #define ACCESSES(bits, type, register)                                                       \
     static type load##bits(volatile void *at, memory_scope scope)                            \
     {                                                                                        \
         type value;                                                                          \
-        BY_SCOPE("ld", "b" #bits " %0, [%1];", "=" register(value) : "l"(at))                \
+        BY_SCOPE("ld.relaxed", ".b" #bits " %0, [%1];", "=" register(value) : "l"(at))       \
         return value;                                                                        \
     }                                                                                        \
     static void store##bits(volatile void *at, type value, memory_scope scope)               \
     {                                                                                        \
-        BY_SCOPE("st", "b" #bits " [%0], %1;", : "l"(at), register(value))                   \
+        BY_SCOPE("st.relaxed", ".b" #bits " [%0], %1;", : "l"(at), register(value))          \
     }                                                                                        \
     static type swap##bits(volatile void *at, type expected, type value, memory_scope scope) \
     {                                                                                        \
         type old;                                                                            \
-        BY_SCOPE("atom", "cas.b" #bits " %0, [%1], %2, %3;", "=" register(old)               \
+        BY_SCOPE("atom.relaxed", ".cas.b" #bits " %0, [%1], %2, %3;", "=" register(old)      \
                  : "l"(at), register(expected), register(value))                             \
         return old;                                                                          \
     }                                                                                        \
@@ -95,15 +89,10 @@ OPERATION(max_signed64, "max.s64", long, "l")
 
 #define LIST(...) __VA_ARGS__
 
-#define DEFAULTS(type, name, parameters, ...)                            \
-    FUNCTION type name##_explicit(LIST parameters, memory_order order)   \
-    {                                                                    \
-        return name##_explicit(__VA_ARGS__, order, memory_scope_device); \
-    }                                                                    \
-    FUNCTION type name(LIST parameters)                                  \
-    {                                                                    \
-        return name##_explicit(__VA_ARGS__, memory_order_seq_cst);       \
-    }
+#define DEFAULTS(type, name, parameters, ...)                           \
+    GIVES(type, name##_explicit, (LIST parameters, memory_order order), \
+          name##_explicit(__VA_ARGS__, order, memory_scope_device))     \
+    GIVES(type, name, (LIST parameters), name##_explicit(__VA_ARGS__, memory_order_seq_cst))
 
 #define LOADS(type, bits)                                                              \
     FUNCTION type atomic_load_explicit(volatile atomic_##type *at, memory_order order, \
@@ -152,16 +141,13 @@ OPERATION(max_signed64, "max.s64", long, "l")
             *expected = as_##type(old);                                                           \
         return old == wanted;                                                                     \
     }                                                                                             \
-    FUNCTION bool name##_explicit(volatile atomic_##type *at, type *expected, type value,         \
-                                  memory_order order, memory_order otherwise)                     \
-    {                                                                                             \
-        return name##_explicit(at, expected, value, order, otherwise, memory_scope_device);       \
-    }                                                                                             \
-    FUNCTION bool name(volatile atomic_##type *at, type *expected, type value)                    \
-    {                                                                                             \
-        return name##_explicit(at, expected, value, memory_order_seq_cst, memory_order_seq_cst,   \
-                               memory_scope_device);                                              \
-    }
+    GIVES(bool, name##_explicit,                                                                  \
+          (volatile atomic_##type * at, type * expected, type value, memory_order order,          \
+           memory_order otherwise),                                                               \
+          name##_explicit(at, expected, value, order, otherwise, memory_scope_device))            \
+    GIVES(bool, name, (volatile atomic_##type * at, type * expected, type value),                 \
+          name##_explicit(at, expected, value, memory_order_seq_cst, memory_order_seq_cst,        \
+                          memory_scope_device))
 
 #define BITS32 uint
 #define BITS64 ulong

@@ -1,17 +1,13 @@
 // cl_khr_int64_base_atomics and cl_khr_int64_extended_atomics: without an order between threads, as
 // those of 32 bits.
 
-#define CHANGE(name, operation, space, type)                                  \
-    FUNCTION type name(volatile space type *at, type value)                   \
-    {                                                                         \
-        return operation(at, value, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE); \
-    }
+#define CHANGE(name, operation, space, type)                  \
+    GIVES(type, name, (volatile space type * at, type value), \
+          operation(at, value, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE))
 
-#define STEP(name, operation, space, type)                                      \
-    FUNCTION type name(volatile space type *at)                                 \
-    {                                                                           \
-        return operation(at, (type)1, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE); \
-    }
+#define STEP(name, operation, space, type)        \
+    GIVES(type, name, (volatile space type * at), \
+          operation(at, (type)1, __ATOMIC_RELAXED, __MEMORY_SCOPE_DEVICE))
 
 #define COMPARE(space, type)                                                              \
     FUNCTION type atom_cmpxchg(volatile space type *at, type expected, type value)        \

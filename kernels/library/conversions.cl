@@ -2,28 +2,22 @@
 // becomes of NaN, which OpenCL C makes 0, and LLVM drops one whose argument it knows to be NaN.
 // libdevice's conversions are one instruction each, and saturate to 32 and 64 bits.
 
-#define VECTOR(to, from, n, half_of, mode)                       \
-    FUNCTION to##n convert_##to##n##_sat##mode(from##n x)        \
-    {                                                            \
-        return (to##n)(convert_##to##half_of##_sat##mode(x.lo),  \
-                       convert_##to##half_of##_sat##mode(x.hi)); \
-    }
+#define VECTOR(to, from, n, half_of, mode)                 \
+    GIVES(to##n, convert_##to##n##_sat##mode, (from##n x), \
+          (to##n)(convert_##to##half_of##_sat##mode(x.lo), \
+                  convert_##to##half_of##_sat##mode(x.hi)))
 
-#define PARTS(to, from, mode)                                                           \
-    VECTOR(to, from, 2, , mode)                                                         \
-    FUNCTION to##3 convert_##to##3_sat##mode(from##3 x)                                 \
-    {                                                                                   \
-        return (to##3)(convert_##to##2_sat##mode(x.xy), convert_##to##_sat##mode(x.z)); \
-    }                                                                                   \
-    VECTOR(to, from, 4, 2, mode)                                                        \
-    VECTOR(to, from, 8, 4, mode)                                                        \
+#define PARTS(to, from, mode)                                                      \
+    VECTOR(to, from, 2, , mode)                                                    \
+    GIVES(to##3, convert_##to##3_sat##mode, (from##3 x),                           \
+          (to##3)(convert_##to##2_sat##mode(x.xy), convert_##to##_sat##mode(x.z))) \
+    VECTOR(to, from, 4, 2, mode)                                                   \
+    VECTOR(to, from, 8, 4, mode)                                                   \
     VECTOR(to, from, 16, 8, mode)
 
-#define CONVERSION(to, from, mode, wide, of_libdevice, least, most)                    \
-    FUNCTION to convert_##to##_sat##mode(from x)                                       \
-    {                                                                                  \
-        return isnan(x) ? 0 : (to)clamp(of_libdevice(x), (wide)(least), (wide)(most)); \
-    }                                                                                  \
+#define CONVERSION(to, from, mode, wide, of_libdevice, least, most)               \
+    GIVES(to, convert_##to##_sat##mode, (from x),                                 \
+          isnan(x) ? 0 : (to)clamp(of_libdevice(x), (wide)(least), (wide)(most))) \
     PARTS(to, from, mode)
 
 // To a type, which is `wide` or narrower, in each direction. Without one it is towards 0.

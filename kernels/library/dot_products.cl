@@ -7,24 +7,13 @@
         __asm__("dp4a." ptx " %0, %1, %2, %3;" : "=r"(sum) : "r"(x), "r"(y), "r"(0)); \
         return sum;                                                                   \
     }                                                                                 \
-    FUNCTION type dot(a##4 x, b##4 y)                                                 \
-    {                                                                                 \
-        return name(as_uint(x), as_uint(y));                                          \
-    }                                                                                 \
-    FUNCTION type dot_acc_sat(a##4 x, b##4 y, type sum)                               \
-    {                                                                                 \
-        return add_sat(name(as_uint(x), as_uint(y)), sum);                            \
-    }
+    GIVES(type, dot, (a##4 x, b##4 y), name(as_uint(x), as_uint(y)))                  \
+    GIVES(type, dot_acc_sat, (a##4 x, b##4 y, type sum), add_sat(name(as_uint(x), as_uint(y)), sum))
 
-#define PACKED(name, signs, type)                                                  \
-    FUNCTION type dot_4x8packed_##signs##_##type(uint x, uint y)                   \
-    {                                                                              \
-        return name(x, y);                                                         \
-    }                                                                              \
-    FUNCTION type dot_acc_sat_4x8packed_##signs##_##type(uint x, uint y, type sum) \
-    {                                                                              \
-        return add_sat(name(x, y), sum);                                           \
-    }
+#define PACKED(name, signs, type)                                                   \
+    GIVES(type, dot_4x8packed_##signs##_##type, (uint x, uint y), name(x, y))       \
+    GIVES(type, dot_acc_sat_4x8packed_##signs##_##type, (uint x, uint y, type sum), \
+          add_sat(name(x, y), sum))
 
 DOT(unsigned_unsigned, "u32.u32", uint, uchar, uchar)
 DOT(signed_signed, "s32.s32", int, char, char)

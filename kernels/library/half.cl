@@ -12,33 +12,19 @@ OWN half narrow(half x)
     return x;
 }
 
-#define NARROW(unused, n)                           \
-    OWN half##n narrow(float##n x)                  \
-    {                                               \
-        return __builtin_convertvector(x, half##n); \
-    }
+#define NARROW(unused, n) \
+    GIVES(static half##n, narrow, (float##n x), __builtin_convertvector(x, half##n))
 
 VECTORS(NARROW, )
 
 // Functions of one, two and three numbers.
 
-#define ONE_OF(f, n)               \
-    FUNCTION half##n f(half##n x)  \
-    {                              \
-        return narrow(f(wide(x))); \
-    }
+#define ONE_OF(f, n) GIVES(half##n, f, (half##n x), narrow(f(wide(x))))
 
-#define TWO_OF(f, n)                         \
-    FUNCTION half##n f(half##n x, half##n y) \
-    {                                        \
-        return narrow(f(wide(x), wide(y)));  \
-    }
+#define TWO_OF(f, n) GIVES(half##n, f, (half##n x, half##n y), narrow(f(wide(x), wide(y))))
 
-#define THREE_OF(f, n)                                  \
-    FUNCTION half##n f(half##n x, half##n y, half##n z) \
-    {                                                   \
-        return narrow(f(wide(x), wide(y), wide(z)));    \
-    }
+#define THREE_OF(f, n) \
+    GIVES(half##n, f, (half##n x, half##n y, half##n z), narrow(f(wide(x), wide(y), wide(z))))
 
 #define ONE(f) WIDTHS(ONE_OF, f)
 #define TWO(f) WIDTHS(TWO_OF, f)
@@ -110,34 +96,20 @@ THREE(smoothstep)
 
 // The same with one number for all parts of a vector.
 
-#define SCALAR_SECOND(f, n)               \
-    FUNCTION half##n f(half##n x, half y) \
-    {                                     \
-        return f(x, (half##n)y);          \
-    }
+#define SCALAR_SECOND(f, n) GIVES(half##n, f, (half##n x, half y), f(x, (half##n)y))
 
 VECTORS(SCALAR_SECOND, fmax)
 VECTORS(SCALAR_SECOND, fmin)
 VECTORS(SCALAR_SECOND, max)
 VECTORS(SCALAR_SECOND, min)
 
-#define SCALARS(unused, n)                                     \
-    FUNCTION half##n clamp(half##n x, half least, half most)   \
-    {                                                          \
-        return clamp(x, (half##n)least, (half##n)most);        \
-    }                                                          \
-    FUNCTION half##n mix(half##n x, half##n y, half part)      \
-    {                                                          \
-        return mix(x, y, (half##n)part);                       \
-    }                                                          \
-    FUNCTION half##n step(half edge, half##n x)                \
-    {                                                          \
-        return step((half##n)edge, x);                         \
-    }                                                          \
-    FUNCTION half##n smoothstep(half from, half to, half##n x) \
-    {                                                          \
-        return smoothstep((half##n)from, (half##n)to, x);      \
-    }
+#define SCALARS(unused, n)                                                           \
+    GIVES(half##n, clamp, (half##n x, half least, half most),                        \
+          clamp(x, (half##n)least, (half##n)most))                                   \
+    GIVES(half##n, mix, (half##n x, half##n y, half part), mix(x, y, (half##n)part)) \
+    GIVES(half##n, step, (half edge, half##n x), step((half##n)edge, x))             \
+    GIVES(half##n, smoothstep, (half from, half to, half##n x),                      \
+          smoothstep((half##n)from, (half##n)to, x))
 
 VECTORS(SCALARS, )
 
@@ -166,25 +138,15 @@ PARTS_OF_TWO(nextafter, half, half)
 
 // With whole numbers.
 
-#define POWER_OF(f, n)                      \
-    FUNCTION half##n f(half##n x, int##n y) \
-    {                                       \
-        return narrow(f(wide(x), y));       \
-    }
+#define POWER_OF(f, n) GIVES(half##n, f, (half##n x, int##n y), narrow(f(wide(x), y)))
 
 WIDTHS(POWER_OF, ldexp)
 WIDTHS(POWER_OF, pown)
 WIDTHS(POWER_OF, rootn)
 
-#define WHOLE_OF(unused, n)                                    \
-    FUNCTION int##n ilogb(half##n x)                           \
-    {                                                          \
-        return ilogb(wide(x));                                 \
-    }                                                          \
-    FUNCTION half##n nan(ushort##n code)                       \
-    {                                                          \
-        return as_half##n((ushort##n)(code | (ushort)0x7e00)); \
-    }
+#define WHOLE_OF(unused, n)                           \
+    GIVES(int##n, ilogb, (half##n x), ilogb(wide(x))) \
+    GIVES(half##n, nan, (ushort##n code), as_half##n((ushort##n)(code | (ushort)0x7e00)))
 
 WIDTHS(WHOLE_OF, )
 
@@ -230,19 +192,10 @@ WIDTHS(SECOND, __local)
 
 // Geometry.
 
-#define GEOMETRY(n)                                \
-    FUNCTION half dot(half##n x, half##n y)        \
-    {                                              \
-        return narrow(dot(wide(x), wide(y)));      \
-    }                                              \
-    FUNCTION half distance(half##n x, half##n y)   \
-    {                                              \
-        return narrow(distance(wide(x), wide(y))); \
-    }                                              \
-    FUNCTION half length(half##n x)                \
-    {                                              \
-        return narrow(length(wide(x)));            \
-    }                                              \
+#define GEOMETRY(n)                                                                   \
+    GIVES(half, dot, (half##n x, half##n y), narrow(dot(wide(x), wide(y))))           \
+    GIVES(half, distance, (half##n x, half##n y), narrow(distance(wide(x), wide(y)))) \
+    GIVES(half, length, (half##n x), narrow(length(wide(x))))                         \
     ONE_OF(normalize, n)
 
 GEOMETRY()
@@ -255,30 +208,17 @@ TWO_OF(cross, 4)
 
 // Comparisons: 1 for a number, -1 for a vector's parts.
 
-#define COMPARE_TWO(f, n)                             \
-    FUNCTION short##n f(half##n x, half##n y)         \
-    {                                                 \
-        return convert_short##n(f(wide(x), wide(y))); \
-    }
+#define COMPARE_TWO(f, n) \
+    GIVES(short##n, f, (half##n x, half##n y), convert_short##n(f(wide(x), wide(y))))
 
-#define COMPARE_ONE(f, n)                    \
-    FUNCTION short##n f(half##n x)           \
-    {                                        \
-        return convert_short##n(f(wide(x))); \
-    }
+#define COMPARE_ONE(f, n) GIVES(short##n, f, (half##n x), convert_short##n(f(wide(x))))
 
-#define COMPARISON_OF_TWO(f)        \
-    FUNCTION int f(half x, half y)  \
-    {                               \
-        return f(wide(x), wide(y)); \
-    }                               \
+#define COMPARISON_OF_TWO(f)                             \
+    GIVES(int, f, (half x, half y), f(wide(x), wide(y))) \
     VECTORS(COMPARE_TWO, f)
 
-#define COMPARISON_OF_ONE(f) \
-    FUNCTION int f(half x)   \
-    {                        \
-        return f(wide(x));   \
-    }                        \
+#define COMPARISON_OF_ONE(f)            \
+    GIVES(int, f, (half x), f(wide(x))) \
     VECTORS(COMPARE_ONE, f)
 
 COMPARISON_OF_TWO(isequal)
@@ -314,44 +254,21 @@ VECTORS(ISNORMAL_OF, )
 
 // Choices.
 
-FUNCTION half select(half x, half y, short chosen)
-{
-    return chosen ? y : x;
-}
+#define CHOICES(unused, n)                                            \
+    GIVES(half##n, select, (half##n x, half##n y, short##n chosen),   \
+          as_half##n(select(as_short##n(x), as_short##n(y), chosen))) \
+    GIVES(half##n, select, (half##n x, half##n y, ushort##n chosen),  \
+          as_half##n(select(as_short##n(x), as_short##n(y), chosen))) \
+    GIVES(half##n, bitselect, (half##n x, half##n y, half##n mask),   \
+          as_half##n(bitselect(as_ushort##n(x), as_ushort##n(y), as_ushort##n(mask))))
 
-FUNCTION half select(half x, half y, ushort chosen)
-{
-    return chosen ? y : x;
-}
-
-FUNCTION half bitselect(half x, half y, half mask)
-{
-    return as_half(bitselect(as_ushort(x), as_ushort(y), as_ushort(mask)));
-}
-
-#define CHOICES(unused, n)                                                                  \
-    FUNCTION half##n select(half##n x, half##n y, short##n chosen)                          \
-    {                                                                                       \
-        return as_half##n(select(as_short##n(x), as_short##n(y), chosen));                  \
-    }                                                                                       \
-    FUNCTION half##n select(half##n x, half##n y, ushort##n chosen)                         \
-    {                                                                                       \
-        return as_half##n(select(as_short##n(x), as_short##n(y), chosen));                  \
-    }                                                                                       \
-    FUNCTION half##n bitselect(half##n x, half##n y, half##n mask)                          \
-    {                                                                                       \
-        return as_half##n(bitselect(as_ushort##n(x), as_ushort##n(y), as_ushort##n(mask))); \
-    }
-
-VECTORS(CHOICES, )
+WIDTHS(CHOICES, )
 
 // Memory and the order of parts: those of ushort.
 
-#define LOAD_OF(space, n)                                           \
-    FUNCTION half##n vload##n(size_t i, const space half *from)     \
-    {                                                               \
-        return as_half##n(vload##n(i, (const space ushort *)from)); \
-    }
+#define LOAD_OF(space, n)                                        \
+    GIVES(half##n, vload##n, (size_t i, const space half *from), \
+          as_half##n(vload##n(i, (const space ushort *)from)))
 
 #define MEMORY_OF(space, n)                                      \
     LOAD_OF(space, n)                                            \
@@ -365,21 +282,16 @@ VECTORS(MEMORY_OF, __global)
 VECTORS(MEMORY_OF, __local)
 VECTORS(LOAD_OF, __constant)
 
-#define COPY_OF(n, to_space, from_space)                                                           \
-    FUNCTION event_t async_work_group_copy(to_space half##n *to, const from_space half##n *from,   \
-                                           size_t count, event_t event)                            \
-    {                                                                                              \
-        return async_work_group_copy((to_space ushort##n *)to, (const from_space ushort##n *)from, \
-                                     count, event);                                                \
-    }                                                                                              \
-    FUNCTION event_t async_work_group_strided_copy(to_space half##n *to,                           \
-                                                   const from_space half##n *from, size_t count,   \
-                                                   size_t stride, event_t event)                   \
-    {                                                                                              \
-        return async_work_group_strided_copy((to_space ushort##n *)to,                             \
-                                             (const from_space ushort##n *)from, count, stride,    \
-                                             event);                                               \
-    }
+#define COPY_OF(n, to_space, from_space)                                                        \
+    GIVES(event_t, async_work_group_copy,                                                       \
+          (to_space half##n * to, const from_space half##n *from, size_t count, event_t event), \
+          async_work_group_copy((to_space ushort##n *)to, (const from_space ushort##n *)from,   \
+                                count, event))                                                  \
+    GIVES(event_t, async_work_group_strided_copy,                                               \
+          (to_space half##n * to, const from_space half##n *from, size_t count, size_t stride,  \
+           event_t event),                                                                      \
+          async_work_group_strided_copy((to_space ushort##n *)to,                               \
+                                        (const from_space ushort##n *)from, count, stride, event))
 
 #define COPIES(unused, n)                                              \
     COPY_OF(n, __local, __global)                                      \
@@ -391,15 +303,11 @@ VECTORS(LOAD_OF, __constant)
 
 WIDTHS(COPIES, )
 
-#define SHUFFLE_OF(n, m)                                                      \
-    FUNCTION half##n shuffle(half##m x, ushort##n order)                      \
-    {                                                                         \
-        return as_half##n(shuffle(as_ushort##m(x), order));                   \
-    }                                                                         \
-    FUNCTION half##n shuffle2(half##m x, half##m y, ushort##n order)          \
-    {                                                                         \
-        return as_half##n(shuffle2(as_ushort##m(x), as_ushort##m(y), order)); \
-    }
+#define SHUFFLE_OF(n, m)                                              \
+    GIVES(half##n, shuffle, (half##m x, ushort##n order),             \
+          as_half##n(shuffle(as_ushort##m(x), order)))                \
+    GIVES(half##n, shuffle2, (half##m x, half##m y, ushort##n order), \
+          as_half##n(shuffle2(as_ushort##m(x), as_ushort##m(y), order)))
 
 #define SHUFFLES(n) SHUFFLE_OF(n, 2) SHUFFLE_OF(n, 4) SHUFFLE_OF(n, 8) SHUFFLE_OF(n, 16)
 

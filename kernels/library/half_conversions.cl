@@ -12,14 +12,8 @@ OWN half neighbour(half x, short step)
 }
 
 #define ROUNDINGS(type)                                              \
-    OWN half rounded(type x)                                         \
-    {                                                                \
-        return (half)x;                                              \
-    }                                                                \
-    OWN half rounded_rte(type x)                                     \
-    {                                                                \
-        return (half)x;                                              \
-    }                                                                \
+    GIVES(static half, rounded, (type x), (half)x)                   \
+    GIVES(static half, rounded_rte, (type x), (half)x)               \
     OWN half rounded_rtp(type x)                                     \
     {                                                                \
         const half nearest = (half)x;                                \
@@ -30,19 +24,14 @@ OWN half neighbour(half x, short step)
         const half nearest = (half)x;                                \
         return (type)nearest > x ? neighbour(nearest, -1) : nearest; \
     }                                                                \
-    OWN half rounded_rtz(type x)                                     \
-    {                                                                \
-        return x > 0 ? rounded_rtn(x) : rounded_rtp(x);              \
-    }
+    GIVES(static half, rounded_rtz, (type x), x > 0 ? rounded_rtn(x) : rounded_rtp(x))
 
 ROUNDINGS(float)
 ROUNDINGS(double)
 
-#define ROUNDED(type, mode, n)                                            \
-    OWN half##n rounded##mode(type##n x)                                  \
-    {                                                                     \
-        return (half##n)(rounded##mode(x.lo), rounded##mode(x.REST_##n)); \
-    }
+#define ROUNDED(type, mode, n)                        \
+    GIVES(static half##n, rounded##mode, (type##n x), \
+          (half##n)(rounded##mode(x.lo), rounded##mode(x.REST_##n)))
 #define ROUNDED_VECTORS(type, mode) VECTORS(ROUNDED, type, mode)
 
 #define MODES(define, ...)                                                    \
@@ -54,44 +43,24 @@ MODES(ROUNDED_VECTORS, double)
 
 // To float and double, which is exact, and to half.
 
-#define FLOATS(n, mode)                                   \
-    FUNCTION half##n convert_half##n##mode(half##n x)     \
-    {                                                     \
-        return x;                                         \
-    }                                                     \
-    FUNCTION half##n convert_half##n##mode(float##n x)    \
-    {                                                     \
-        return rounded##mode(x);                          \
-    }                                                     \
-    FUNCTION half##n convert_half##n##mode(double##n x)   \
-    {                                                     \
-        return rounded##mode(x);                          \
-    }                                                     \
-    FUNCTION float##n convert_float##n##mode(half##n x)   \
-    {                                                     \
-        return wide(x);                                   \
-    }                                                     \
-    FUNCTION double##n convert_double##n##mode(half##n x) \
-    {                                                     \
-        return convert_double##n##mode(wide(x));          \
-    }
+#define FLOATS(n, mode)                                                    \
+    GIVES(half##n, convert_half##n##mode, (half##n x), x)                  \
+    GIVES(half##n, convert_half##n##mode, (float##n x), rounded##mode(x))  \
+    GIVES(half##n, convert_half##n##mode, (double##n x), rounded##mode(x)) \
+    GIVES(float##n, convert_float##n##mode, (half##n x), wide(x))          \
+    GIVES(double##n, convert_double##n##mode, (half##n x), convert_double##n##mode(wide(x)))
 
 #define FLOATS_OF(unused, n) MODES(FLOATS, n)
 WIDTHS(FLOATS_OF, )
 
 // From and to whole numbers.
 
-#define FROM_HALF(type, n, saturated, mode)                        \
-    FUNCTION type##n convert_##type##n##saturated##mode(half##n x) \
-    {                                                              \
-        return convert_##type##n##saturated##mode(wide(x));        \
-    }
+#define FROM_HALF(type, n, saturated, mode)                         \
+    GIVES(type##n, convert_##type##n##saturated##mode, (half##n x), \
+          convert_##type##n##saturated##mode(wide(x)))
 
-#define TO_HALF(type, n, mode)                           \
-    FUNCTION half##n convert_half##n##mode(type##n x)    \
-    {                                                    \
-        return rounded##mode(convert_float##n##mode(x)); \
-    }
+#define TO_HALF(type, n, mode) \
+    GIVES(half##n, convert_half##n##mode, (type##n x), rounded##mode(convert_float##n##mode(x)))
 
 #define WHOLE_OF(type, n)           \
     MODES(FROM_HALF, type, n, )     \

@@ -2,20 +2,14 @@
 // bounds, and they are 2 to 8 times shorter. Some of libclc's are wrong at the ends of the range, for
 // signs of zeros, for infinities or NaN.
 
-#define ONE(f, T, of_libdevice) \
-    T of_libdevice(T x);        \
-    FUNCTION T f(T x)           \
-    {                           \
-        return of_libdevice(x); \
-    }                           \
+#define ONE(f, T, of_libdevice)         \
+    T of_libdevice(T x);                \
+    GIVES(T, f, (T x), of_libdevice(x)) \
     PARTS_OF_ONE(f, T)
 
-#define TWO(f, T, S, of_libdevice) \
-    T of_libdevice(T x, S y);      \
-    FUNCTION T f(T x, S y)         \
-    {                              \
-        return of_libdevice(x, y); \
-    }                              \
+#define TWO(f, T, S, of_libdevice)              \
+    T of_libdevice(T x, S y);                   \
+    GIVES(T, f, (T x, S y), of_libdevice(x, y)) \
     PARTS_OF_TWO(f, T, S)
 
 // Of single precision, with -cl-fast-relaxed-math those that nvcc takes with --use_fast_math.
@@ -100,26 +94,17 @@ VECTORS(SCALED, double)
 
 // Without an equal in libdevice.
 
-#define OF_PI(f, T, part)   \
-    FUNCTION T f##pi(T x)   \
-    {                       \
-        return f(x) * part; \
-    }                       \
+#define OF_PI(f, T, part)               \
+    GIVES(T, f##pi, (T x), f(x) * part) \
     PARTS_OF_ONE(f##pi, T)
 
-#define ANGLES(T, suffix, part)                               \
-    FUNCTION T tanpi(T x)                                     \
-    {                                                         \
-        return __nv_sinpi##suffix(x) / __nv_cospi##suffix(x); \
-    }                                                         \
-    PARTS_OF_ONE(tanpi, T)                                    \
-    OF_PI(asin, T, part)                                      \
-    OF_PI(acos, T, part)                                      \
-    OF_PI(atan, T, part)                                      \
-    FUNCTION T atan2pi(T y, T x)                              \
-    {                                                         \
-        return __nv_atan2##suffix(y, x) * part;               \
-    }                                                         \
+#define ANGLES(T, suffix, part)                                           \
+    GIVES(T, tanpi, (T x), __nv_sinpi##suffix(x) / __nv_cospi##suffix(x)) \
+    PARTS_OF_ONE(tanpi, T)                                                \
+    OF_PI(asin, T, part)                                                  \
+    OF_PI(acos, T, part)                                                  \
+    OF_PI(atan, T, part)                                                  \
+    GIVES(T, atan2pi, (T y, T x), __nv_atan2##suffix(y, x) * part)        \
     PARTS_OF_TWO(atan2pi, T, T)
 
 ANGLES(float, f, M_1_PI_F)
@@ -145,11 +130,8 @@ FUNCTION float rootn(float x, int n)
 PARTS_OF_TWO(rootn, float, int)
 
 // libclc's has the sign of a NaN.
-#define SIGN(T)                                                 \
-    FUNCTION T sign(T x)                                        \
-    {                                                           \
-        return isnan(x) ? 0 : copysign((T)(x == 0 ? 0 : 1), x); \
-    }                                                           \
+#define SIGN(T)                                                            \
+    GIVES(T, sign, (T x), isnan(x) ? 0 : copysign((T)(x == 0 ? 0 : 1), x)) \
     PARTS_OF_ONE(sign, T)
 SIGN(float)
 SIGN(double)
@@ -308,11 +290,7 @@ PARTS_OF_ONE(native_log10, float)
 PARTS_OF_TWO(native_powr, float, float)
 
 // isinf of a vector: libclc's elements are 1 where they should be -1.
-#define ISINF(T, bits, n)                    \
-    FUNCTION bits##n isinf(T##n x)           \
-    {                                        \
-        return fabs(x) == (T##n)(T)INFINITY; \
-    }
+#define ISINF(T, bits, n) GIVES(bits##n, isinf, (T##n x), fabs(x) == (T##n)(T)INFINITY)
 VECTORS(ISINF, float, int)
 VECTORS(ISINF, double, long)
 

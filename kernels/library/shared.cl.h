@@ -2,6 +2,12 @@
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define FUNCTION __attribute__((overloadable))
 #define OWN FUNCTION static
+// A function that is one expression.
+#define GIVES(type, name, parameters, ...) \
+    FUNCTION type name parameters          \
+    {                                      \
+        return __VA_ARGS__;                \
+    }
 
 // A vector of n has the parts `lo` and REST_n.
 #define REST_2 hi
@@ -18,31 +24,18 @@
 
 // A function of vectors whose parts are computed one by one, and ldexp() with one power for all.
 
-#define PART_OF_ONE(f, T, n)                   \
-    FUNCTION T##n f(T##n x)                    \
-    {                                          \
-        return (T##n)(f(x.lo), f(x.REST_##n)); \
-    }
+#define PART_OF_ONE(f, T, n) GIVES(T##n, f, (T##n x), (T##n)(f(x.lo), f(x.REST_##n)))
 #define PARTS_OF_ONE(f, T) VECTORS(PART_OF_ONE, f, T)
 
-#define PART_OF_TWO(f, T, S, n)                                  \
-    FUNCTION T##n f(T##n x, S##n y)                              \
-    {                                                            \
-        return (T##n)(f(x.lo, y.lo), f(x.REST_##n, y.REST_##n)); \
-    }
+#define PART_OF_TWO(f, T, S, n) \
+    GIVES(T##n, f, (T##n x, S##n y), (T##n)(f(x.lo, y.lo), f(x.REST_##n, y.REST_##n)))
 #define PARTS_OF_TWO(f, T, S) VECTORS(PART_OF_TWO, f, T, S)
 
-#define PART_OF_THREE(f, T, n)                                                     \
-    FUNCTION T##n f(T##n x, T##n y, T##n z)                                        \
-    {                                                                              \
-        return (T##n)(f(x.lo, y.lo, z.lo), f(x.REST_##n, y.REST_##n, z.REST_##n)); \
-    }
+#define PART_OF_THREE(f, T, n)               \
+    GIVES(T##n, f, (T##n x, T##n y, T##n z), \
+          (T##n)(f(x.lo, y.lo, z.lo), f(x.REST_##n, y.REST_##n, z.REST_##n)))
 
-#define SCALED(T, n)                       \
-    FUNCTION T##n ldexp(T##n x, int power) \
-    {                                      \
-        return ldexp(x, (int##n)power);    \
-    }
+#define SCALED(T, n) GIVES(T##n, ldexp, (T##n x, int power), ldexp(x, (int##n)power))
 
 // A half in float, which holds every one.
 
@@ -51,11 +44,8 @@ OWN float wide(half x)
     return (float)x;
 }
 
-#define WIDE(unused, n)                              \
-    OWN float##n wide(half##n x)                     \
-    {                                                \
-        return __builtin_convertvector(x, float##n); \
-    }
+#define WIDE(unused, n) \
+    GIVES(static float##n, wide, (half##n x), __builtin_convertvector(x, float##n))
 
 VECTORS(WIDE, )
 

@@ -165,28 +165,17 @@ FUNCTION uint sub_group_ballot_find_msb(uint4 ballot)
 // A value of another lane, as 32 or 64 bits. The last argument of an instruction is the last lane, or
 // for `up` the first, that it reads.
 
-FUNCTION static uint from_lane(uint lanes, uint bits, uint lane)
-{
-    return __nvvm_shfl_sync_idx_i32(lanes, bits, lane, WARP - 1);
-}
+#define EXCHANGE(name, instruction, limit)                                            \
+    GIVES(static uint, name, (uint lanes, uint bits, uint at),                        \
+          instruction(lanes, bits, at, limit))                                        \
+    FUNCTION static ulong name(uint lanes, ulong bits, uint at)                       \
+    {                                                                                 \
+        const uint2 parts = as_uint2(bits);                                           \
+        return as_ulong((uint2)(name(lanes, parts.x, at), name(lanes, parts.y, at))); \
+    }
 
-FUNCTION static ulong from_lane(uint lanes, ulong bits, uint lane)
-{
-    const uint2 parts = as_uint2(bits);
-    return as_ulong((uint2)(from_lane(lanes, parts.x, lane), from_lane(lanes, parts.y, lane)));
-}
-
-FUNCTION static uint from_below(uint lanes, uint bits, uint distance)
-{
-    return __nvvm_shfl_sync_up_i32(lanes, bits, distance, 0);
-}
-
-FUNCTION static ulong from_below(uint lanes, ulong bits, uint distance)
-{
-    const uint2 parts = as_uint2(bits);
-    return as_ulong(
-        (uint2)(from_below(lanes, parts.x, distance), from_below(lanes, parts.y, distance)));
-}
+EXCHANGE(from_lane, __nvvm_shfl_sync_idx_i32, WARP - 1)
+EXCHANGE(from_below, __nvvm_shfl_sync_up_i32, 0)
 
 // Of each type: the unsigned one of its size, and the one that is exchanged.
 #define EACH_TYPE(define)                                                                     \
@@ -195,72 +184,49 @@ FUNCTION static ulong from_below(uint lanes, ulong bits, uint distance)
             define(long, ulong, ulong) define(ulong, ulong, ulong) define(half, ushort, uint) \
                 define(float, uint, uint) define(double, ulong, ulong)
 
-#define EXCHANGES(type, bits, exchanged)                                                  \
-    OWN type value_of_lane(uint lanes, type value, uint lane)                             \
-    {                                                                                     \
-        return as_##type((bits)from_lane(lanes, (exchanged)as_##bits(value), lane));      \
-    }                                                                                     \
-    OWN type value_below(uint lanes, type value, uint distance)                           \
-    {                                                                                     \
-        return as_##type((bits)from_below(lanes, (exchanged)as_##bits(value), distance)); \
-    }
+#define EXCHANGES(type, bits, exchanged)                                        \
+    GIVES(static type, value_of_lane, (uint lanes, type value, uint lane),      \
+          as_##type((bits)from_lane(lanes, (exchanged)as_##bits(value), lane))) \
+    GIVES(static type, value_below, (uint lanes, type value, uint distance),    \
+          as_##type((bits)from_below(lanes, (exchanged)as_##bits(value), distance)))
 
 EACH_TYPE(EXCHANGES)
 
 // Lanes that are not there give a work-item its own value.
-#define SHUFFLES(type, ...)                                                             \
-    FUNCTION type sub_group_broadcast(type value, uint lane)                            \
-    {                                                                                   \
-        return value_of_lane(everyone(), value, lane);                                  \
-    }                                                                                   \
-    FUNCTION type sub_group_non_uniform_broadcast(type value, uint lane)                \
-    {                                                                                   \
-        return value_of_lane(present(), value, lane);                                   \
-    }                                                                                   \
-    FUNCTION type sub_group_broadcast_first(type value)                                 \
-    {                                                                                   \
-        return value_of_lane(present(), value, ctz(present()));                         \
-    }                                                                                   \
-    FUNCTION int sub_group_non_uniform_all_equal(type value)                            \
-    {                                                                                   \
-        return sub_group_non_uniform_all(value == sub_group_broadcast_first(value));    \
-    }                                                                                   \
-    FUNCTION type sub_group_shuffle(type value, uint lane)                              \
-    {                                                                                   \
-        return value_of_lane(present(), value, lane);                                   \
-    }                                                                                   \
-    FUNCTION type sub_group_shuffle_xor(type value, uint mask)                          \
-    {                                                                                   \
-        return value_of_lane(present(), value, get_sub_group_local_id() ^ mask);        \
-    }                                                                                   \
-    FUNCTION type sub_group_shuffle_up(type value, uint distance)                       \
-    {                                                                                   \
-        return value_of_lane(present(), value, get_sub_group_local_id() - distance);    \
-    }                                                                                   \
-    FUNCTION type sub_group_shuffle_down(type value, uint distance)                     \
-    {                                                                                   \
-        return value_of_lane(present(), value, get_sub_group_local_id() + distance);    \
-    }                                                                                   \
-    FUNCTION type sub_group_rotate(type value, int distance)                            \
-    {                                                                                   \
-        const int size = (int)get_sub_group_size();                                     \
-        const int lane = ((int)get_sub_group_local_id() + distance) % size;             \
-        return value_of_lane(everyone(), value, (uint)(lane < 0 ? lane + size : lane)); \
-    }                                                                                   \
-    FUNCTION type sub_group_clustered_rotate(type value, int distance, uint size)       \
-    {                                                                                   \
-        const uint lane = get_sub_group_local_id();                                     \
-        const uint other = (lane + (uint)distance) % size + lane / size * size;         \
-        return value_of_lane(everyone(), value, other);                                 \
+#define SHUFFLES(type, ...)                                                                        \
+    GIVES(type, sub_group_broadcast, (type value, uint lane),                                      \
+          value_of_lane(everyone(), value, lane))                                                  \
+    GIVES(type, sub_group_non_uniform_broadcast, (type value, uint lane),                          \
+          value_of_lane(present(), value, lane))                                                   \
+    GIVES(type, sub_group_broadcast_first, (type value),                                           \
+          value_of_lane(present(), value, ctz(present())))                                         \
+    GIVES(int, sub_group_non_uniform_all_equal, (type value),                                      \
+          sub_group_non_uniform_all(value == sub_group_broadcast_first(value)))                    \
+    GIVES(type, sub_group_shuffle, (type value, uint lane), value_of_lane(present(), value, lane)) \
+    GIVES(type, sub_group_shuffle_xor, (type value, uint mask),                                    \
+          value_of_lane(present(), value, get_sub_group_local_id() ^ mask))                        \
+    GIVES(type, sub_group_shuffle_up, (type value, uint distance),                                 \
+          value_of_lane(present(), value, get_sub_group_local_id() - distance))                    \
+    GIVES(type, sub_group_shuffle_down, (type value, uint distance),                               \
+          value_of_lane(present(), value, get_sub_group_local_id() + distance))                    \
+    FUNCTION type sub_group_rotate(type value, int distance)                                       \
+    {                                                                                              \
+        const int size = (int)get_sub_group_size();                                                \
+        const int lane = ((int)get_sub_group_local_id() + distance) % size;                        \
+        return value_of_lane(everyone(), value, (uint)(lane < 0 ? lane + size : lane));            \
+    }                                                                                              \
+    FUNCTION type sub_group_clustered_rotate(type value, int distance, uint size)                  \
+    {                                                                                              \
+        const uint lane = get_sub_group_local_id();                                                \
+        const uint other = (lane + (uint)distance) % size + lane / size * size;                    \
+        return value_of_lane(everyone(), value, other);                                            \
     }
 
 EACH_TYPE(SHUFFLES)
 
-#define BROADCAST_OF(name, type, n)                                         \
-    FUNCTION type##n name(type##n value, uint lane)                         \
-    {                                                                       \
-        return (type##n)(name(value.lo, lane), name(value.REST_##n, lane)); \
-    }
+#define BROADCAST_OF(name, type, n)                  \
+    GIVES(type##n, name, (type##n value, uint lane), \
+          (type##n)(name(value.lo, lane), name(value.REST_##n, lane)))
 
 #define BROADCASTS(type, ...)                        \
     VECTORS(BROADCAST_OF, sub_group_broadcast, type) \

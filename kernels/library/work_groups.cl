@@ -25,29 +25,22 @@ static __attribute__((noinline)) __local void *slots(void)
     return (__local void *)address;
 }
 
-#define BROADCASTS(type)                                                         \
-    static FUNCTION type from(type value, size_t id)                             \
-    {                                                                            \
-        __local type *slot = slots();                                            \
-        if (linear_id() == id)                                                   \
-            *slot = value;                                                       \
-        barrier(CLK_LOCAL_MEM_FENCE);                                            \
-        const type result = *slot;                                               \
-        barrier(CLK_LOCAL_MEM_FENCE);                                            \
-        return result;                                                           \
-    }                                                                            \
-    FUNCTION type work_group_broadcast(type value, size_t x)                     \
-    {                                                                            \
-        return from(value, x);                                                   \
-    }                                                                            \
-    FUNCTION type work_group_broadcast(type value, size_t x, size_t y)           \
-    {                                                                            \
-        return from(value, y * get_local_size(0) + x);                           \
-    }                                                                            \
-    FUNCTION type work_group_broadcast(type value, size_t x, size_t y, size_t z) \
-    {                                                                            \
-        return from(value, (z * get_local_size(1) + y) * get_local_size(0) + x); \
-    }
+#define BROADCASTS(type)                                                          \
+    static FUNCTION type from(type value, size_t id)                              \
+    {                                                                             \
+        __local type *slot = slots();                                             \
+        if (linear_id() == id)                                                    \
+            *slot = value;                                                        \
+        barrier(CLK_LOCAL_MEM_FENCE);                                             \
+        const type result = *slot;                                                \
+        barrier(CLK_LOCAL_MEM_FENCE);                                             \
+        return result;                                                            \
+    }                                                                             \
+    GIVES(type, work_group_broadcast, (type value, size_t x), from(value, x))     \
+    GIVES(type, work_group_broadcast, (type value, size_t x, size_t y),           \
+          from(value, get_local_size(0) * y + x))                                 \
+    GIVES(type, work_group_broadcast, (type value, size_t x, size_t y, size_t z), \
+          from(value, (z * get_local_size(1) + y) * get_local_size(0) + x))
 
 #define ADD(a, b) ((a) + (b))
 #define LESSER(a, b) ((b) < (a) ? (b) : (a))

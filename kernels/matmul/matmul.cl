@@ -25,49 +25,27 @@ float element(__global const float *from, uint row, uint column, uint rows, uint
     return row < rows && column < columns ? from[(size_t)row * columns + column] : 0.0f;
 }
 
-// `inside` is the same for a whole block, so the common case has no test.
-void load_a(__global const float *restrict a, uint row, uint column, uint rows, uint columns,
-            bool inside, float *out)
+// `count` floats, `step` rows apart. `inside` is the same for a whole block, so the common case has no test.
+void load(__global const float *restrict matrix, uint row, uint column, uint rows, uint columns,
+          bool inside, uint count, uint step, float *out)
 {
     if (inside) {
-        __global const float *from = a + (size_t)row * columns + column;
+        __global const float *from = matrix + (size_t)row * columns + column;
 #pragma unroll
-        for (uint i = 0; i < A_LOADS; i++)
-            out[i] = from[(size_t)(A_STEP * i) * columns];
+        for (uint i = 0; i < count; i++)
+            out[i] = from[(size_t)(step * i) * columns];
     } else {
 #pragma unroll
-        for (uint i = 0; i < A_LOADS; i++)
-            out[i] = element(a, row + A_STEP * i, column, rows, columns);
+        for (uint i = 0; i < count; i++)
+            out[i] = element(matrix, row + step * i, column, rows, columns);
     }
 }
 
-void load_b(__global const float *restrict b, uint row, uint column, uint rows, uint columns,
-            bool inside, float *out)
-{
-    if (inside) {
-        __global const float *from = b + (size_t)row * columns + column;
-#pragma unroll
-        for (uint i = 0; i < B_LOADS; i++)
-            out[i] = from[(size_t)(B_STEP * i) * columns];
-    } else {
-#pragma unroll
-        for (uint i = 0; i < B_LOADS; i++)
-            out[i] = element(b, row + B_STEP * i, column, rows, columns);
-    }
-}
-
-void store_a(__local float *to, const float *from)
+void store(__local float *to, const float *from, uint count, uint step)
 {
 #pragma unroll
-    for (uint i = 0; i < A_LOADS; i++)
-        to[A_STEP * i] = from[i];
-}
-
-void store_b(__local float *to, const float *from)
-{
-#pragma unroll
-    for (uint i = 0; i < B_LOADS; i++)
-        to[B_STEP * i * MATMUL_COLUMNS] = from[i];
+    for (uint i = 0; i < count; i++)
+        to[step * i] = from[i];
 }
 
 void take(float4 low, float4 high, float *out)
@@ -130,25 +108,29 @@ __kernel __attribute__((reqd_work_group_size(8, 16, 1))) void matmul(
 #pragma unroll
         for (uint j = 0; j < MATMUL_ITEM; j++)
             sum[i][j] = 0.0f;
-    load_a(a, row + a_row, a_column, m, k, rows_inside && MATMUL_DEPTH <= k, next_a);
-    load_b(b, b_row, column + b_column, k, n, columns_inside && MATMUL_DEPTH <= k, next_b);
-    store_a(to_a, next_a);
-    store_b(to_b, next_b);
+    load(a, row + a_row, a_column, m, k, rows_inside && MATMUL_DEPTH <= k, A_LOADS, A_STEP, next_a);
+    load(b, b_row, column + b_column, k, n, columns_inside && MATMUL_DEPTH <= k, B_LOADS, B_STEP,
+         next_b);
+    store(to_a, next_a, A_LOADS, A_STEP);
+    store(to_b, next_b, B_LOADS, B_STEP * MATMUL_COLUMNS);
     barrier(CLK_LOCAL_MEM_FENCE);
 
     uint which = 0;
     for (uint next = MATMUL_DEPTH; next < k + MATMUL_DEPTH; next += MATMUL_DEPTH) {
         if (next < k) {
             bool full = next + MATMUL_DEPTH <= k;
-            load_a(a, row + a_row, next + a_column, m, k, rows_inside && full, next_a);
-            load_b(b, next + b_row, column + b_column, k, n, columns_inside && full, next_b);
+            load(a, row + a_row, next + a_column, m, k, rows_inside && full, A_LOADS, A_STEP,
+                 next_a);
+            load(b, next + b_row, column + b_column, k, n, columns_inside && full, B_LOADS, B_STEP,
+                 next_b);
         }
         multiply(part_a + which * (MATMUL_DEPTH * PITCH / 4) + ty,
                  part_b + which * (MATMUL_DEPTH * MATMUL_COLUMNS / 4) + tx, sum);
         which = 1u - which;
         if (next < k) {
-            store_a(to_a + which * MATMUL_DEPTH * PITCH, next_a);
-            store_b(to_b + which * MATMUL_DEPTH * MATMUL_COLUMNS, next_b);
+            store(to_a + which * MATMUL_DEPTH * PITCH, next_a, A_LOADS, A_STEP);
+            store(to_b + which * MATMUL_DEPTH * MATMUL_COLUMNS, next_b, B_LOADS,
+                  B_STEP * MATMUL_COLUMNS);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }

@@ -136,6 +136,11 @@ class Session:
     def theirs(self, *args, **kwargs):
         self.launch(1, *args, **kwargs)
 
+    def both(self, ours, theirs, blocks, threads, *arguments):
+        """Lists of arguments, whose order in the original is the other way round."""
+        self.ours(ours, blocks, threads, sum(arguments, []))
+        self.theirs(theirs, blocks, threads, sum(arguments[::-1], []))
+
     def check(self, buffer, bound=0.0):
         """`bound`: of |difference| / largest value; 0 asks for the same bits."""
         self.checks.append((buffer, bound))
@@ -194,63 +199,55 @@ class Session:
         return pairs[3:]
 
 
-@case(POLYBENCH + "OpenCL/linear-algebra/kernels/gemm/gemm.cl",
-      [POLYBENCH + "CUDA/linear-algebra/kernels/gemm/gemm.cu"],
-      includes=[POLYBENCH + "CUDA/utilities"])
+def polybench(path, opencl, cuda=None):
+    """Where PolyBench has a kernel: a folder, and the files in it."""
+    return case(POLYBENCH + "OpenCL/%s/%s.cl" % (path, opencl),
+                [POLYBENCH + "CUDA/%s/%s.cu" % (path, cuda or opencl)],
+                includes=[POLYBENCH + "CUDA/utilities"])
+
+
+@polybench("linear-algebra/kernels/gemm", "gemm")
 def gemm(s):
     n = 512
     a, b, c = [s.buffer(n * n, "uniform 0 1") for _ in range(3)]
     alpha, beta, grid = f32(32412), f32(2123), (n // 32, n // 8)
-    s.ours("gemm", grid, (32, 8), [a, b, c, alpha, beta, i32(n), i32(n), i32(n)])
-    s.theirs("gemm_kernel", grid, (32, 8), [i32(n), i32(n), i32(n), alpha, beta, a, b, c])
+    s.both("gemm", "gemm_kernel", grid, (32, 8), [a, b, c], [alpha, beta], [i32(n)] * 3)
     s.check(c, 1e-5)
     return 5
 
 
-@case(POLYBENCH + "OpenCL/stencils/convolution-2d/2DConvolution.cl",
-      [POLYBENCH + "CUDA/stencils/convolution-2d/2DConvolution.cu"],
-      includes=[POLYBENCH + "CUDA/utilities"])
+@polybench("stencils/convolution-2d", "2DConvolution")
 def convolution_2d(s):
     n = 4096
     a, b = s.buffer(n * n, "uniform 0 1"), s.buffer(n * n)
     grid = (n // 32, n // 8)
-    s.ours("Convolution2D_kernel", grid, (32, 8), [a, b, i32(n), i32(n)])
-    s.theirs("convolution2D_kernel", grid, (32, 8), [i32(n), i32(n), a, b])
+    s.both("Convolution2D_kernel", "convolution2D_kernel", grid, (32, 8), [a, b], [i32(n)] * 2)
     s.check(b, 1e-6)
     return 20
 
 
-@case(POLYBENCH + "OpenCL/linear-algebra/kernels/atax/atax.cl",
-      [POLYBENCH + "CUDA/linear-algebra/kernels/atax/atax.cu"],
-      includes=[POLYBENCH + "CUDA/utilities"])
+@polybench("linear-algebra/kernels/atax", "atax")
 def atax(s):
     n, grid = 4096, (4096 // 256,)
     a, x = s.buffer(n * n, "uniform 0 1"), s.buffer(n, "uniform 0 1")
     y, t = s.buffer(n), s.buffer(n)
-    s.ours("atax_kernel1", grid, (256,), [a, x, t, i32(n), i32(n)])
-    s.ours("atax_kernel2", grid, (256,), [a, y, t, i32(n), i32(n)])
-    s.theirs("atax_kernel1", grid, (256,), [i32(n), i32(n), a, x, t])
-    s.theirs("atax_kernel2", grid, (256,), [i32(n), i32(n), a, y, t])
-    s.check(t, 1e-5)
-    s.check(y, 1e-5)
+    for kernel, other, out in (("atax_kernel1", x, t), ("atax_kernel2", y, y)):
+        s.both(kernel, kernel, grid, (256,), [a, other, t], [i32(n)] * 2)
+        s.check(out, 1e-5)
     return 1
 
 
-@case(POLYBENCH + "OpenCL/stencils/fdtd-2d/fdtd2d.cl",
-      [POLYBENCH + "CUDA/stencils/fdtd-2d/fdtd2d.cu"],
-      includes=[POLYBENCH + "CUDA/utilities"])
+@polybench("stencils/fdtd-2d", "fdtd2d")
 def fdtd_2d(s):
     n, steps = 2048, 500
     source = s.buffer(steps, "uniform 0 1")
     ex, ey, hz = [s.buffer(n * n, "uniform 0 1") for _ in range(3)]
     grid, size = (n // 32, n // 8), [i32(n), i32(n)]
     for t in range(50):
-        s.ours("fdtd_kernel1", grid, (32, 8), [source, ex, ey, hz, i32(t)] + size)
-        s.ours("fdtd_kernel2", grid, (32, 8), [ex, ey, hz] + size)
-        s.ours("fdtd_kernel3", grid, (32, 8), [ex, ey, hz] + size)
-        s.theirs("fdtd_step1_kernel", grid, (32, 8), size + [source, ex, ey, hz, i32(t)])
-        s.theirs("fdtd_step2_kernel", grid, (32, 8), size + [ex, ey, hz, i32(t)])
-        s.theirs("fdtd_step3_kernel", grid, (32, 8), size + [ex, ey, hz, i32(t)])
+        s.both("fdtd_kernel1", "fdtd_step1_kernel", grid, (32, 8), [source, ex, ey, hz, i32(t)], size)
+        for one in "23":
+            s.ours("fdtd_kernel" + one, grid, (32, 8), [ex, ey, hz] + size)
+            s.theirs("fdtd_step%s_kernel" % one, grid, (32, 8), size + [ex, ey, hz, i32(t)])
     s.check(hz, 1e-5)
     return 1
 
@@ -388,21 +385,13 @@ def scan_may_overlap(s):
     return scan(s)
 
 
-def polybench(path, opencl, cuda=None):
-    """Where PolyBench has a kernel: a folder, and the files in it."""
-    return case(POLYBENCH + "OpenCL/%s/%s.cl" % (path, opencl),
-                [POLYBENCH + "CUDA/%s/%s.cu" % (path, cuda or opencl)],
-                includes=[POLYBENCH + "CUDA/utilities"])
-
-
 @polybench("linear-algebra/kernels/mvt", "mvt")
 def mvt(s):
     n = 4096
     a, grid = s.buffer(n * n, "uniform 0 1"), (n // 256,)
     x1, x2, y1, y2 = [s.buffer(n, "uniform 0 1") for _ in range(4)]
     for kernel, x, y in (("mvt_kernel1", x1, y1), ("mvt_kernel2", x2, y2)):
-        s.ours(kernel, grid, (256,), [a, x, y, i32(n)])
-        s.theirs(kernel, grid, (256,), [i32(n), a, x, y])
+        s.both(kernel, kernel, grid, (256,), [a, x, y], [i32(n)])
         s.check(x, 1e-5)
     return 1
 
@@ -413,10 +402,8 @@ def bicg(s):
     a, grid = s.buffer(n * n, "uniform 0 1"), (n // 256,)
     p, r = [s.buffer(n, "uniform 0 1") for _ in range(2)]
     q, t = s.buffer(n), s.buffer(n)
-    s.ours("bicgKernel1", grid, (256,), [a, p, q] + size)
-    s.ours("bicgKernel2", grid, (256,), [a, r, t] + size)
-    s.theirs("bicg_kernel2", grid, (256,), size + [a, p, q])
-    s.theirs("bicg_kernel1", grid, (256,), size + [a, r, t])
+    s.both("bicgKernel1", "bicg_kernel2", grid, (256,), [a, p, q], size)
+    s.both("bicgKernel2", "bicg_kernel1", grid, (256,), [a, r, t], size)
     s.check(q, 1e-5)
     s.check(t, 1e-5)
     return 1
@@ -439,8 +426,7 @@ def syrk(s):
     n, size = 1024, [i32(1024), i32(1024)]
     a, c = [s.buffer(n * n, "uniform 0 1") for _ in range(2)]
     scale, grid = [f32(1.5), f32(1.25)], (n // 32, n // 8)
-    s.ours("syrk_kernel", grid, (32, 8), [a, c] + scale + size)
-    s.theirs("syrk_kernel", grid, (32, 8), size + scale + [a, c])
+    s.both("syrk_kernel", "syrk_kernel", grid, (32, 8), [a, c], scale, size)
     s.check(c, 1e-5)
     return 1
 
@@ -450,8 +436,7 @@ def syr2k(s):
     n, size = 1024, [i32(1024), i32(1024)]
     a, b, c = [s.buffer(n * n, "uniform 0 1") for _ in range(3)]
     scale, grid = [f32(1.5), f32(1.25)], (n // 32, n // 8)
-    s.ours("syr2k_kernel", grid, (32, 8), [a, b, c] + scale + size)
-    s.theirs("syr2k_kernel", grid, (32, 8), size + scale + [a, b, c])
+    s.both("syr2k_kernel", "syr2k_kernel", grid, (32, 8), [a, b, c], scale, size)
     s.check(c, 1e-5)
     return 1
 
@@ -461,10 +446,8 @@ def two_products(s):
     n, size = 1024, [i32(1024)] * 4
     a, b, c, d = [s.buffer(n * n, "uniform 0 1") for _ in range(4)]
     t, scale, grid = s.buffer(n * n), [f32(1.5), f32(1.25)], (n // 32, n // 8)
-    s.ours("mm2_kernel1", grid, (32, 8), [t, a, b] + size + scale)
-    s.ours("mm2_kernel2", grid, (32, 8), [t, c, d] + size + scale)
-    s.theirs("mm2_kernel1", grid, (32, 8), size + scale + [t, a, b])
-    s.theirs("mm2_kernel2", grid, (32, 8), size + scale + [t, c, d])
+    s.both("mm2_kernel1", "mm2_kernel1", grid, (32, 8), [t, a, b], size + scale)
+    s.both("mm2_kernel2", "mm2_kernel2", grid, (32, 8), [t, c, d], size + scale)
     s.check(d, 1e-5)
     return 1
 
@@ -490,8 +473,7 @@ def jacobi_2d(s):
     a, b = [s.buffer(n * n, "uniform 0 1") for _ in range(2)]
     for _ in range(20):
         for one in "12":
-            s.ours("runJacobi2D_kernel" + one, grid, (32, 8), [a, b, i32(n)])
-            s.theirs("runJacobiCUDA_kernel" + one, grid, (32, 8), [i32(n), a, b])
+            s.both("runJacobi2D_kernel" + one, "runJacobiCUDA_kernel" + one, grid, (32, 8), [a, b], [i32(n)])
     s.check(a, 1e-5)
     return 2
 
@@ -512,10 +494,8 @@ def lu(s):
     n = 2048
     a, grid = s.buffer(n * n, "diagonal %d" % n), (n // 32, n // 8)
     for k in range(24):
-        s.ours("lu_kernel1", (n // 256,), (256,), [a, i32(k), i32(n)])
-        s.ours("lu_kernel2", grid, (32, 8), [a, i32(k), i32(n)])
-        s.theirs("lu_kernel1", (n // 256,), (256,), [i32(n), a, i32(k)])
-        s.theirs("lu_kernel2", grid, (32, 8), [i32(n), a, i32(k)])
+        s.both("lu_kernel1", "lu_kernel1", (n // 256,), (256,), [a, i32(k)], [i32(n)])
+        s.both("lu_kernel2", "lu_kernel2", grid, (32, 8), [a, i32(k)], [i32(n)])
     s.check(a, 1e-5)
     return 1
 
