@@ -213,20 +213,17 @@ enum {
     SIDE_MAXIMUM = 20
 };
 
-static uint32_t scaled(uint32_t size, uint32_t longer, uint32_t target)
+static uint32_t scaled(uint32_t size, float scale)
 {
-    const double value = (double)size * target / longer;
-    return value < 1 ? 1 : (uint32_t)(value + 0.5);
+    return (uint32_t)fmaxf(1, roundf((float)size * scale));
 }
 
 static void choose_size(uint32_t width, uint32_t height, struct canvas *canvas)
 {
-    const uint32_t longer = width > height ? width : height;
-    const uint32_t target = longer < LONGER_MINIMUM   ? LONGER_MINIMUM
-                            : longer > LONGER_MAXIMUM ? LONGER_MAXIMUM
-                                                      : longer;
-    canvas->width = scaled(width, longer, target);
-    canvas->height = scaled(height, longer, target);
+    const float longer = (float)(width > height ? width : height);
+    const float scale = clamp(longer, LONGER_MINIMUM, LONGER_MAXIMUM) / longer;
+    canvas->width = scaled(width, scale);
+    canvas->height = scaled(height, scale);
 }
 
 // The relevance map.
@@ -282,11 +279,9 @@ static float finest_of(int32_t side)
 // Lines grow with the picture, up to a fifth of a patch.
 static float line_weight(const struct canvas *canvas, uint32_t grid, float finest)
 {
-    const float shorter =
-        (float)(canvas->width < canvas->height ? canvas->width : canvas->height) / (float)grid;
-    const float longer = (float)(canvas->width > canvas->height ? canvas->width : canvas->height);
-    const float wanted = longer / LONGER_MINIMUM * (1.2f + 2.0f * finest);
-    return wanted < shorter / 5 ? wanted : shorter / 5;
+    const float width = (float)canvas->width, height = (float)canvas->height;
+    return fminf(fmaxf(width, height) / LONGER_MINIMUM * (1.2f + 2.0f * finest),
+                 fminf(width, height) / (float)grid / 5);
 }
 
 // From the coarsest side to the finest: blue to the brightest cyan.
