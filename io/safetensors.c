@@ -330,6 +330,9 @@ bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name,
             "tensor '%.*s' begins at byte %" PRIu64
             " of the body, no multiple of 4; write the file again with its tensors aligned",
             NAME_SHOWN, name, tensor->begin);
+    if (!weir_io_check_finite(file->path, tensor->name, tensor->data,
+                              (size_t)tensor->size_bytes / sizeof(float), error))
+        return false;
     *out_values = tensor->data;
     return true;
 }

@@ -59,11 +59,10 @@ const struct weir_io_tensor *weir_io_safetensors_get(const weir_io_safetensors *
                                                      const char *name);
 
 // Finds the F32 tensor with this name and shape, in which WEIR_IO_ANY_SIZE matches
-// every size, and stores a pointer to its values. NaN is not checked: see
-// weir_io_check_finite().
+// every size, and stores a pointer to its values, all of which are finite.
 //
 // Errors: false, `*out_values` is NULL; the message has the expected and the actual
-// shape, or the nearest name if there is no tensor with that name.
+// shape, the first value that is not finite, or the nearest name if there is no tensor with that name.
 bool weir_io_safetensors_find(const weir_io_safetensors *file, const char *name, int rank,
                               const uint64_t *shape, const float **out_values,
                               struct weir_io_error *error);

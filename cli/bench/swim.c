@@ -209,7 +209,7 @@ static weir_status prepare_products(struct swim *swim)
         struct train_product *product = &swim->by_blas[i];
         *product = (struct train_product){from, from, to, .m = side, .n = side, .k = side};
         status = train_product_prepare(&swim->engine, product);
-        product->native.tensor = i >= RING;
+        product->tensor = i >= RING;
     }
     return status;
 }

@@ -237,6 +237,7 @@ static void put_range(FILE *to, const struct scale *scale, double x, double low,
             x, y_of(scale, low), x, y_of(scale, high), colour);
 }
 
+// Points are drawn too, because a series of a single point has no line.
 static void put_line(FILE *to, const struct cli_plot *plot, const struct scale *scale,
                      const struct cli_plot_series *series, const char *colour)
 {
@@ -245,20 +246,14 @@ static void put_line(FILE *to, const struct cli_plot *plot, const struct scale *
         fprintf(to, "%.1f,%.1f ", x_of(scale, along(plot, series->points[i].x)),
                 y_of(scale, series->points[i].y));
     fprintf(to, "\"/>\n");
-    for (size_t i = 0; i < series->count; i++)
-        put_range(to, scale, x_of(scale, along(plot, series->points[i].x)), series->points[i].low,
-                  series->points[i].high, colour);
-}
-
-// Points are drawn too, because a series of a single point has no line.
-static void put_points(FILE *to, const struct cli_plot *plot, const struct scale *scale,
-                       const struct cli_plot_series *series, const char *colour)
-{
-    for (size_t i = 0; i < series->count; i++)
-        fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" fill=\"%s\" stroke=\"%s\"/>\n",
-                x_of(scale, along(plot, series->points[i].x)), y_of(scale, series->points[i].y),
-                series->count == 1 ? "6" : "3.5", colour,
+    for (size_t i = 0; i < series->count; i++) {
+        const struct cli_plot_point *point = &series->points[i];
+        const double x = x_of(scale, along(plot, point->x));
+        put_range(to, scale, x, point->low, point->high, colour);
+        fprintf(to, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%s\" fill=\"%s\" stroke=\"%s\"/>\n", x,
+                y_of(scale, point->y), series->count == 1 ? "6" : "3.5", colour,
                 series->count == 1 ? CLI_PLOT_INK : "none");
+    }
 }
 
 static void put_bars(FILE *to, const struct cli_plot *plot, const struct scale *scale, size_t index,
@@ -320,8 +315,6 @@ static void put_plot(FILE *to, const void *user)
         else
             put_line(to, plot, &scale, &plot->series[i], colours[i]);
     }
-    for (size_t i = 0; i < plot->series_count && plot->group_count == 0; i++)
-        put_points(to, plot, &scale, &plot->series[i], colours[i]);
     fprintf(to, "</g>\n");
     put_level(to, plot, &scale);
     put_legend(to, plot, &scale);

@@ -307,37 +307,31 @@ static void add_image(struct run *run, size_t *capacity, const char *path)
     run->images[run->image_count++] = (struct run_image){.run = run, .path = path, .name = name};
 }
 
-static bool has_image_name(const char *name)
+static int has_image_name(const struct dirent *entry)
 {
     static const char *const endings[] = {".jpg", ".jpeg", ".png"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
+    const char *dot = strrchr(entry->d_name, '.');
+    for (size_t i = 0; dot && dot != entry->d_name && i < sizeof endings / sizeof *endings; i++)
         if (strcasecmp(dot, endings[i]) == 0)
             return true;
     return false;
 }
 
-static int compare_paths(const void *a, const void *b)
-{
-    return strcmp(((const struct run_image *)a)->path, ((const struct run_image *)b)->path);
-}
-
 static void add_folder(struct run *run, size_t *capacity, const char *folder)
 {
-    const size_t before = run->image_count;
     const bool ends = folder[strlen(folder) - 1] == '/';
-    const struct dirent *entry;
-    DIR *stream = opendir(folder);
-    if (!stream)
+    struct dirent **entries;
+    const int count = scandir(folder, &entries, has_image_name, alphasort);
+    if (count < 0)
         cli_fail(CLI_USAGE, "the folder '%s' cannot be read: %s", folder, strerror(errno));
-    while ((entry = readdir(stream)))
-        if (has_image_name(entry->d_name))
-            add_image(run, capacity, cli_text("%s%s%s", folder, ends ? "" : "/", entry->d_name));
-    closedir(stream);
-    if (run->image_count == before)
+    if (count == 0)
         cli_fail(CLI_USAGE,
                  "the folder '%s' has no image: no name in it ends in .jpg, .jpeg or .png", folder);
-    qsort(run->images + before, run->image_count - before, sizeof *run->images, compare_paths);
+    for (int i = 0; i < count; i++) {
+        add_image(run, capacity, cli_text("%s%s%s", folder, ends ? "" : "/", entries[i]->d_name));
+        free(entries[i]);
+    }
+    free(entries);
 }
 
 static int compare_names(const void *a, const void *b)

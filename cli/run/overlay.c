@@ -4,13 +4,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-// Shapes are drawn by their signed distance: the coverage of a pixel is the distance of
-// its centre from the edge, clamped to 0 … 1, which smooths every edge.
-
-// Drawing on an RGB picture: smooth shapes, and text in strokes. Coordinates are
-// pixels from the top left corner; a pixel's centre lies at .5.
+// Drawing on an RGB picture: filled boxes, and lines, of which frames and letters are made. The coverage of a pixel is
+// the distance of its centre from the edge, clamped to 0 … 1, which smooths every edge. Coordinates are pixels from
+// the top left corner; a pixel's centre lies at .5.
 
 struct color {
     float parts[3]; // red, green, blue: 0 … 1
@@ -18,6 +15,10 @@ struct color {
 
 static const struct color white = {{1, 1, 1}};
 static const struct color black = {{0, 0, 0}};
+
+struct point {
+    float x, y;
+};
 
 struct box {
     float left, top, right, bottom;
@@ -37,46 +38,54 @@ static void blend(struct canvas *canvas, long x, long y, struct color color, flo
     }
 }
 
-// How far a point lies outside of a box; negative inside.
-static float outside_box(struct box box, float radius, float x, float y)
+static float distance_to(struct point a, struct point b, struct point p)
 {
-    const float half_width = (box.right - box.left) / 2;
-    const float half_height = (box.bottom - box.top) / 2;
-    const float dx = fabsf(x - box.left - half_width) - half_width + radius;
-    const float dy = fabsf(y - box.top - half_height) - half_height + radius;
-    const float corner = hypotf(dx > 0 ? dx : 0, dy > 0 ? dy : 0);
-    const float inner = dx > dy ? dx : dy;
-    return corner + (inner < 0 ? inner : 0) - radius;
+    const float dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
+    const float t = length > 0 ? clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0, 1) : 0;
+    return hypotf(p.x - a.x - t * dx, p.y - a.y - t * dy);
 }
 
-struct area {
-    long left, top, right, bottom; // pixels; right and bottom excluded
-};
-
-static struct area pixels_of(const struct canvas *canvas, struct box box)
+// Draws lines from each point to the next, as thick as the weight.
+static void draw_lines(struct canvas *canvas, const struct point *points, size_t count,
+                       float weight, struct color color, float opacity)
 {
-    const float width = (float)canvas->width;
-    const float height = (float)canvas->height;
-    return (struct area){
-        (long)clamp(floorf(box.left - 1), 0, width),
-        (long)clamp(floorf(box.top - 1), 0, height),
-        (long)clamp(ceilf(box.right + 1), 0, width),
-        (long)clamp(ceilf(box.bottom + 1), 0, height),
-    };
-}
-
-// Draws a frame of this weight along the inside of a box; all of it with INFINITY.
-static void canvas_frame(struct canvas *canvas, struct box box, float radius, float weight,
-                         struct color color, float opacity)
-{
-    const struct area area = pixels_of(canvas, box);
-    for (long y = area.top; y < area.bottom; y++)
-        for (long x = area.left; x < area.right; x++) {
-            const float out = outside_box(box, radius, (float)x + 0.5f, (float)y + 0.5f);
-            const float cover = clamp(0.5f - out, 0, 1) * clamp(0.5f + out + weight, 0, 1);
+    struct box box = {INFINITY, INFINITY, -INFINITY, -INFINITY};
+    for (size_t i = 0; i < count; i++)
+        box = (struct box){fminf(box.left, points[i].x), fminf(box.top, points[i].y),
+                           fmaxf(box.right, points[i].x), fmaxf(box.bottom, points[i].y)};
+    const float around = weight / 2 + 1;
+    const long right = (long)clamp(ceilf(box.right + around), 0, (float)canvas->width);
+    const long bottom = (long)clamp(ceilf(box.bottom + around), 0, (float)canvas->height);
+    for (long y = (long)fmaxf(box.top - around, 0); y < bottom; y++)
+        for (long x = (long)fmaxf(box.left - around, 0); x < right; x++) {
+            float nearest = INFINITY;
+            for (size_t i = 1; i < count; i++)
+                nearest =
+                    fminf(nearest, distance_to(points[i - 1], points[i],
+                                               (struct point){(float)x + 0.5f, (float)y + 0.5f}));
+            const float cover = clamp(0.5f + weight / 2 - nearest, 0, 1);
             if (cover > 0)
                 blend(canvas, x, y, color, cover * opacity);
         }
+}
+
+// Along the inside of a box.
+static void draw_frame(struct canvas *canvas, struct box box, float weight, struct color color,
+                       float opacity)
+{
+    const float left = box.left + weight / 2, top = box.top + weight / 2;
+    const float right = box.right - weight / 2, bottom = box.bottom - weight / 2;
+    const struct point corners[] = {
+        {left, top}, {right, top}, {right, bottom}, {left, bottom}, {left, top}};
+    draw_lines(canvas, corners, sizeof corners / sizeof *corners, weight, color, opacity);
+}
+
+// A box of whole pixels in the canvas.
+static void fill_box(struct canvas *canvas, struct box box, struct color color, float opacity)
+{
+    for (long y = lroundf(box.top); y < lroundf(box.bottom); y++)
+        for (long x = lroundf(box.left); x < lroundf(box.right); x++)
+            blend(canvas, x, y, color, opacity);
 }
 
 // Text. A glyph is strokes of straight lines, separated by blanks. A point is a digit, x in halves,
@@ -85,6 +94,7 @@ static void canvas_frame(struct canvas *canvas, struct box box, float radius, fl
 enum {
     GLYPH_TOP = 8,
     GLYPH_BOTTOM = -3,
+    GLYPH_POINTS = 20,
 };
 
 static const char *const glyphs[128] = {
@@ -116,10 +126,6 @@ static const char *const glyphs[128] = {
     [','] = "1h0e",
 };
 
-struct point {
-    float x, y;
-};
-
 static float glyph_x(char digit)
 {
     return (float)(digit - '0') / 2;
@@ -135,141 +141,68 @@ static float advance(const char *shape)
     return shape ? widest + 2.2f : 3;
 }
 
-static struct point pixel_of(const char *text, struct point origin, float scale)
-{
-    const float y = (float)(text[1] - 'a') / 2 + GLYPH_BOTTOM;
-    return (struct point){origin.x + glyph_x(text[0]) * scale, origin.y - y * scale};
-}
-
-static float distance_to(struct point a, struct point b, float x, float y)
-{
-    const float dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
-    const float t = length > 0 ? clamp(((x - a.x) * dx + (y - a.y) * dy) / length, 0, 1) : 0;
-    return hypotf(x - a.x - t * dx, y - a.y - t * dy);
-}
-
 static void draw_glyph(struct canvas *canvas, const char *shape, struct point origin, float scale)
 {
-    const float radius = GLYPH_TOP * scale * 0.062f;
-    const struct box box = {origin.x - radius, origin.y - GLYPH_TOP * scale - radius,
-                            origin.x + advance(shape) * scale,
-                            origin.y - GLYPH_BOTTOM * scale + radius};
-    const struct area area = pixels_of(canvas, box);
-    for (long y = area.top; y < area.bottom; y++)
-        for (long x = area.left; x < area.right; x++) {
-            float nearest = INFINITY;
-            for (const char *at = shape; at[2]; at += at[2] == ' ' ? 3 : 2)
-                if (at[2] != ' ')
-                    nearest = fminf(nearest, distance_to(pixel_of(at, origin, scale),
-                                                         pixel_of(at + 2, origin, scale),
-                                                         (float)x + 0.5f, (float)y + 0.5f));
-            const float cover = clamp(0.5f + radius - nearest, 0, 1);
-            if (cover > 0)
-                blend(canvas, x, y, white, cover);
-        }
+    struct point points[GLYPH_POINTS];
+    size_t count = 0;
+    for (const char *at = shape; *at; at += 2 + (at[2] == ' ')) {
+        const float y = (float)(at[1] - 'a') / 2 + GLYPH_BOTTOM;
+        points[count++] = (struct point){origin.x + glyph_x(at[0]) * scale, origin.y - y * scale};
+        if (at[2] != ' ' && at[2] != '\0')
+            continue;
+        draw_lines(canvas, points, count, GLYPH_TOP * scale * 0.124f, white, 1);
+        count = 0;
+    }
 }
 
-// Resizing with a cubic filter, which averages where it shrinks: each row of the result gathers its rows of the
-// source into one line of floats, and that line is then gathered into the result's columns.
+// Resizing: a pixel of the result is the mean of the source about its place, with weights that fall off linearly over a
+// pixel of whichever of both has the larger ones.
 
-struct taps {
-    long first;
-    long last; // included
-    float center;
-    float step; // how many pixels of the source are as wide as one of the result, at least 1
-    float total;
+struct picture {
+    const unsigned char *bytes;
+    uint32_t width, height;
+    size_t channels; // 1 or 3, a byte each
 };
-
-// Catmull and Rom's cubic.
-static float weight_of(const struct taps *taps, long index)
-{
-    const float x = fabsf((float)index - taps->center) / taps->step;
-    if (x < 1)
-        return 1 + x * x * (1.5f * x - 2.5f);
-    return x < 2 ? 2 + x * (-4 + x * (2.5f - 0.5f * x)) : 0;
-}
-
-static struct taps taps_of(uint32_t index, uint32_t size, uint32_t source)
-{
-    const float ratio = (float)source / (float)size;
-    struct taps taps = {.center = ((float)index + 0.5f) * ratio - 0.5f,
-                        .step = ratio > 1 ? ratio : 1};
-    taps.first = (long)ceilf(taps.center - 2 * taps.step);
-    taps.last = (long)floorf(taps.center + 2 * taps.step);
-    for (long i = taps.first; i <= taps.last; i++)
-        taps.total += weight_of(&taps, i);
-    return taps;
-}
 
 static size_t inside(long index, uint32_t size)
 {
     return index < 0 ? 0 : index >= (long)size ? size - 1 : (size_t)index;
 }
 
-static void gather_row(const unsigned char *source, size_t row_bytes, uint32_t height,
-                       struct taps taps, float *line)
+static void sample(const struct picture *from, const struct canvas *size, uint32_t x, uint32_t y,
+                   unsigned char *out)
 {
-    memset(line, 0, row_bytes * sizeof *line);
-    for (long row = taps.first; row <= taps.last; row++) {
-        const float weight = weight_of(&taps, row) / taps.total;
-        const unsigned char *from = source + row_bytes * inside(row, height);
-        for (size_t i = 0; i < row_bytes; i++)
-            line[i] += weight * (float)from[i];
-    }
+    const float wide = (float)from->width / (float)size->width;
+    const float high = (float)from->height / (float)size->height;
+    const float center_x = ((float)x + 0.5f) * wide - 0.5f, reach_x = fmaxf(wide, 1);
+    const float center_y = ((float)y + 0.5f) * high - 0.5f, reach_y = fmaxf(high, 1);
+    float sums[3] = {0}, total = 0;
+    for (long row = (long)ceilf(center_y - reach_y); (float)row < center_y + reach_y; row++)
+        for (long at = (long)ceilf(center_x - reach_x); (float)at < center_x + reach_x; at++) {
+            const float weight =
+                (reach_y - fabsf((float)row - center_y)) * (reach_x - fabsf((float)at - center_x));
+            const size_t pixel = inside(row, from->height) * from->width + inside(at, from->width);
+            for (size_t i = 0; i < from->channels; i++)
+                sums[i] += weight * (float)from->bytes[pixel * from->channels + i];
+            total += weight;
+        }
+    for (size_t i = 0; i < from->channels; i++)
+        out[i] = (unsigned char)(sums[i] / total + 0.5f);
 }
 
-static void gather_pixel(const float *line, uint32_t width, size_t channels,
-                         const struct taps *taps, unsigned char *out)
+// Matplotlib's colours of that name (bids.github.io/colormap), an eighth apart.
+static struct color magma(float value)
 {
-    float sum[3] = {0, 0, 0};
-    for (long column = taps->first; column <= taps->last; column++) {
-        const float weight = weight_of(taps, column) / taps->total;
-        const float *from = line + channels * inside(column, width);
-        for (size_t i = 0; i < channels; i++)
-            sum[i] += weight * from[i];
-    }
-    for (size_t i = 0; i < channels; i++)
-        out[i] = (unsigned char)clamp(sum[i] + 0.5f, 0, 255);
-}
-
-// Of a picture whose pixels have 1 or 3 bytes. False if out of memory.
-static bool resize(const unsigned char *source, uint32_t width, uint32_t height, size_t channels,
-                   const struct canvas *size, unsigned char *out)
-{
-    float *line = malloc(channels * width * sizeof *line);
-    struct taps *columns = malloc(size->width * sizeof *columns);
-    const bool fine = line && columns;
-    for (uint32_t x = 0; fine && x < size->width; x++)
-        columns[x] = taps_of(x, size->width, width);
-    for (uint32_t y = 0; fine && y < size->height; y++) {
-        gather_row(source, channels * width, height, taps_of(y, size->height, height), line);
-        for (uint32_t x = 0; x < size->width; x++, out += channels)
-            gather_pixel(line, width, channels, &columns[x], out);
-    }
-    free(columns);
-    free(line);
-    return fine;
-}
-
-// A polynomial through matplotlib's table (bids.github.io/colormap), after
-// Matt Zucker, shadertoy.com/view/WlfXRN.
-static struct color canvas_magma(float value)
-{
-    static const float c[7][3] = {{-0.002136485f, -0.000749655f, -0.005386128f},
-                                  {0.251660541f, 0.677523244f, 2.494026599f},
-                                  {8.353717279f, -3.577719515f, 0.314467903f},
-                                  {-27.66873309f, 14.26473078f, -13.64921319f},
-                                  {52.17613981f, -27.94360607f, 12.94416944f},
-                                  {-50.76852537f, 29.04658282f, 4.234152994f},
-                                  {18.65570507f, -11.48977352f, -5.601961509f}};
-    const float t = clamp(value, 0, 1);
+    static const unsigned char table[][3] = {{0, 0, 4},      {28, 16, 68},    {79, 18, 123},
+                                             {129, 37, 129}, {181, 54, 122},  {229, 80, 100},
+                                             {251, 135, 97}, {254, 194, 135}, {252, 253, 191},
+                                             {252, 253, 191}};
+    const float at = 8 * clamp(value, 0, 1);
+    const unsigned char *below = table[(int)at], *above = table[(int)at + 1];
     struct color color;
-    for (int i = 0; i < 3; i++) {
-        float sum = c[6][i];
-        for (int k = 5; k >= 0; k--)
-            sum = sum * t + c[k][i];
-        color.parts[i] = clamp(sum, 0, 1);
-    }
+    for (int i = 0; i < 3; i++)
+        color.parts[i] =
+            ((float)below[i] + (float)(above[i] - below[i]) * (at - floorf(at))) / 255.0f;
     return color;
 }
 
@@ -280,20 +213,17 @@ enum {
     SIDE_MAXIMUM = 20
 };
 
-static uint32_t scaled(uint32_t size, uint32_t longer, uint32_t target)
+static uint32_t scaled(uint32_t size, float scale)
 {
-    const double value = (double)size * target / longer;
-    return value < 1 ? 1 : (uint32_t)(value + 0.5);
+    return (uint32_t)fmaxf(1, roundf((float)size * scale));
 }
 
 static void choose_size(uint32_t width, uint32_t height, struct canvas *canvas)
 {
-    const uint32_t longer = width > height ? width : height;
-    const uint32_t target = longer < LONGER_MINIMUM   ? LONGER_MINIMUM
-                            : longer > LONGER_MAXIMUM ? LONGER_MAXIMUM
-                                                      : longer;
-    canvas->width = scaled(width, longer, target);
-    canvas->height = scaled(height, longer, target);
+    const float longer = (float)(width > height ? width : height);
+    const float scale = clamp(longer, LONGER_MINIMUM, LONGER_MAXIMUM) / longer;
+    canvas->width = scaled(width, scale);
+    canvas->height = scaled(height, scale);
 }
 
 // The relevance map.
@@ -301,7 +231,7 @@ static void choose_size(uint32_t width, uint32_t height, struct canvas *canvas)
 // The photo keeps its lightness and little of its colour; the map adds its own.
 static void tint(unsigned char *rgb, float relevance)
 {
-    const struct color map = canvas_magma(0.06f + 0.94f * relevance);
+    const struct color map = magma(0.06f + 0.94f * relevance);
     const float gray =
         (0.299f * (float)rgb[0] + 0.587f * (float)rgb[1] + 0.114f * (float)rgb[2]) / 255.0f;
     const float weight = 0.42f + 0.36f * relevance;
@@ -313,30 +243,30 @@ static void tint(unsigned char *rgb, float relevance)
     }
 }
 
-// A patch's value is that of its centre. Patches that were chosen show the photo unchanged. False if out of memory.
-static bool draw_map(struct canvas *canvas, const struct weir_arr_coc_output *output, uint32_t grid)
+// The photo, and over it the map, but where patches were chosen. A patch's value is that of its centre. False if out of
+// memory.
+static bool draw_map(struct canvas *canvas, const struct picture *photo,
+                     const struct weir_arr_coc_output *output, uint32_t grid)
 {
     const size_t patches = (size_t)grid * grid;
-    unsigned char *map = calloc(patches, 1);
-    unsigned char *plane = malloc((size_t)canvas->width * canvas->height);
-    bool *bare = calloc(patches, sizeof *bare);
-    for (size_t i = 0; map && i < patches; i++)
-        map[i] = (unsigned char)(255 * clamp(output->relevance[i], 0, 1) + 0.5f);
-    for (uint32_t i = 0; bare && i < output->patch_count; i++)
+    unsigned char *values = calloc(2, patches), *bare = values + patches, value;
+    const struct picture map = {values, grid, grid, 1};
+    for (size_t i = 0; values && i < patches; i++)
+        values[i] = (unsigned char)(255 * clamp(output->relevance[i], 0, 1) + 0.5f);
+    for (uint32_t i = 0; values && i < output->patch_count; i++)
         bare[output->patches[(size_t)3 * i]] = true;
-    const bool fine = map && plane && bare && resize(map, grid, grid, 1, canvas, plane);
-    for (uint32_t y = 0; fine && y < canvas->height; y++)
+    for (uint32_t y = 0; values && y < canvas->height; y++)
         for (uint32_t x = 0; x < canvas->width; x++) {
-            const size_t at = (size_t)y * canvas->width + x;
+            unsigned char *rgb = canvas->rgb + 3 * ((size_t)y * canvas->width + x);
             const uint32_t column = (uint32_t)(((uint64_t)x * 2 + 1) * grid / 2 / canvas->width);
             const uint32_t row = (uint32_t)(((uint64_t)y * 2 + 1) * grid / 2 / canvas->height);
+            sample(photo, canvas, x, y, rgb);
+            sample(&map, canvas, x, y, &value);
             if (!bare[(size_t)row * grid + column])
-                tint(canvas->rgb + 3 * at, (float)plane[at] / 255);
+                tint(rgb, (float)value / 255);
         }
-    free(bare);
-    free(plane);
-    free(map);
-    return fine;
+    free(values);
+    return values;
 }
 
 // The patches.
@@ -349,11 +279,9 @@ static float finest_of(int32_t side)
 // Lines grow with the picture, up to a fifth of a patch.
 static float line_weight(const struct canvas *canvas, uint32_t grid, float finest)
 {
-    const float shorter =
-        (float)(canvas->width < canvas->height ? canvas->width : canvas->height) / (float)grid;
-    const float longer = (float)(canvas->width > canvas->height ? canvas->width : canvas->height);
-    const float wanted = longer / LONGER_MINIMUM * (1.2f + 2.0f * finest);
-    return wanted < shorter / 5 ? wanted : shorter / 5;
+    const float width = (float)canvas->width, height = (float)canvas->height;
+    return fminf(fmaxf(width, height) / LONGER_MINIMUM * (1.2f + 2.0f * finest),
+                 fminf(width, height) / (float)grid / 5);
 }
 
 // From the coarsest side to the finest: blue to the brightest cyan.
@@ -362,9 +290,8 @@ static void draw_marker(struct canvas *canvas, struct box box, float weight, flo
     const struct color color = {{0.25f + 0.30f * finest, 0.55f + 0.45f * finest, 1.0f}};
     const struct box casing = {box.left + weight, box.top + weight, box.right - weight,
                                box.bottom - weight};
-    const float radius = 2 * weight;
-    canvas_frame(canvas, casing, radius / 2, weight / 2 + 0.5f, black, 0.55f);
-    canvas_frame(canvas, box, radius, weight, color, 0.75f + 0.25f * finest);
+    draw_frame(canvas, casing, weight / 2 + 0.5f, black, 0.55f);
+    draw_frame(canvas, box, weight, color, 0.75f + 0.25f * finest);
 }
 
 // Of the i-th patch that was chosen.
@@ -425,18 +352,14 @@ static bool place_legend(const struct canvas *canvas, const struct weir_arr_coc_
     const float width = 34 * unit, height = 9.4f * unit, margin = 1.6f * unit;
     const float right = (float)canvas->width - margin - width;
     const float bottom = (float)canvas->height - margin - height;
-    const float corners[4][2] = {{margin, bottom},
-                                 {right, bottom},
-                                 {margin, margin},
-                                 {right, margin}};
     unsigned fewest = UINT32_MAX;
 
     legend->unit = unit;
     if (right < margin || bottom < margin)
         return false;
     for (int i = 0; i < 4; i++) {
-        const struct box box = {corners[i][0], corners[i][1], corners[i][0] + width,
-                                corners[i][1] + height};
+        const float left = i % 2 ? right : margin, top = i < 2 ? bottom : margin;
+        const struct box box = {left, top, left + width, top + height};
         const unsigned count = patches_under(canvas, box, output, grid);
         if (count >= fewest)
             continue;
@@ -453,13 +376,9 @@ static void draw_scale(struct canvas *canvas, const struct legend *legend)
     write_text(canvas, legend, 1.6f, 2.9f, "relevance");
     write_text(canvas, legend, 11.3f, 2.9f, "0");
     write_text(canvas, legend, 31.2f, 2.9f, "1");
-    for (int i = 0; left + (float)i < right; i++) {
-        const float x = left + (float)i;
-        const struct box strip = {x, top, x + 1 < right ? x + 1 : right, top + 1.2f * unit};
-        canvas_frame(canvas, strip, 0, INFINITY, canvas_magma((x - left) / (right - left)), 1);
-    }
-    const struct box around = {left - 1, top - 1, right + 1, top + 1.2f * unit + 1};
-    canvas_frame(canvas, around, 1, 1, white, 0.5f);
+    for (float x = left; x < right; x++)
+        fill_box(canvas, (struct box){x, top, x + 1, top + 1.2f * unit},
+                 magma((x - left) / (right - left)), 1);
 }
 
 static void draw_sides(struct canvas *canvas, const struct legend *legend, uint32_t grid)
@@ -485,8 +404,8 @@ static void draw_legend(struct canvas *canvas, const struct weir_arr_coc_output 
     char text[96];
     if (!place_legend(canvas, output, grid, &legend))
         return;
-    canvas_frame(canvas, legend.box, legend.unit, INFINITY, black, 0.72f);
-    canvas_frame(canvas, legend.box, legend.unit, 1, white, 0.25f);
+    fill_box(canvas, legend.box, black, 0.72f);
+    draw_frame(canvas, legend.box, 1, white, 0.25f);
     draw_scale(canvas, &legend);
     draw_sides(canvas, &legend, grid);
     snprintf(text, sizeof text, "%u patches, %u tokens", (unsigned)output->patch_count,
@@ -497,11 +416,10 @@ static void draw_legend(struct canvas *canvas, const struct weir_arr_coc_output 
 bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_output *output,
                       uint32_t grid, struct canvas *out_canvas)
 {
+    const struct picture source = {photo, output->width, output->height, 3};
     choose_size(output->width, output->height, out_canvas);
     out_canvas->rgb = malloc((size_t)3 * out_canvas->width * out_canvas->height);
-    if (!out_canvas->rgb ||
-        !resize(photo, output->width, output->height, 3, out_canvas, out_canvas->rgb) ||
-        !draw_map(out_canvas, output, grid)) {
+    if (!out_canvas->rgb || !draw_map(out_canvas, &source, output, grid)) {
         free(out_canvas->rgb);
         out_canvas->rgb = NULL;
         return false;

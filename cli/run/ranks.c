@@ -87,14 +87,13 @@ uint32_t run_rank(const struct run *run)
     return run->ranks ? weir_comm_rank(run->ranks->comm) : 0;
 }
 
-static bool fail(struct run *run)
+static void fail(struct run *run, const char *why)
 {
     struct run_ranks *ranks = run->ranks;
     if (!ranks->failed && !cli_signal())
-        cli_error("%s", weir_last_error_text());
+        cli_error("%s", why);
     ranks->failed = true;
     WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
-    return false;
 }
 
 // This rank's block, zeroed but for its figures; NULL after a failure.
@@ -103,7 +102,7 @@ static struct block *begin_mine(struct run *run)
     const size_t bytes = run->ranks->bytes;
     void *pointer = NULL;
     if (weir_host_begin(run->ranks->mine, 0, bytes, WEIR_ACCESS_WRITE, &pointer) != WEIR_OK) {
-        fail(run);
+        fail(run, weir_last_error_text());
         return NULL;
     }
     memset(pointer, 0, bytes);
@@ -134,24 +133,17 @@ static void take_result(struct run *run, struct run_image *image, char *at, uint
     run_take_result(image, &ranks->peers[rank], &output, &result);
 }
 
-// Ranks that were given different images, or a different --repeat.
-static void refuse(struct run *run, uint32_t rank, uint64_t frames)
-{
-    struct run_ranks *ranks = run->ranks;
-    if (!ranks->failed)
-        cli_error("rank %u has %" PRIu64 " frames to run, and rank 0 has %" PRIu64
-                  "; give all ranks the same images and the same --repeat",
-                  (unsigned)rank, frames, ranks->frames);
-    ranks->failed = true;
-    WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
-}
-
 static void take_block(struct run *run, char *at, uint32_t rank)
 {
     struct run_ranks *ranks = run->ranks;
     const struct block *block = (const struct block *)(const void *)at;
-    if (block->frames != ranks->frames) {
-        refuse(run, rank, block->frames);
+    if (block->frames != ranks->frames) { // other images, or another --repeat
+        char why[192];
+        snprintf(why, sizeof why,
+                 "rank %u has %" PRIu64 " frames to run, and rank 0 has %" PRIu64
+                 "; give all ranks the same images and the same --repeat",
+                 (unsigned)rank, block->frames, ranks->frames);
+        fail(run, why);
         return;
     }
     const uint64_t frame = ranks->round * weir_comm_count(ranks->comm) + rank;
@@ -214,7 +206,7 @@ static void end_round(struct run *run)
         weir_queue_sync(ranks->queue, WEIR_FOREVER) == WEIR_OK)
         take_blocks(run);
     else
-        fail(run);
+        fail(run, weir_last_error_text());
     ranks->round++;
 }
 
@@ -275,19 +267,17 @@ static void open_ranks(struct run *run, struct weir_arr_coc_params *params)
     run_open_images(run, params);
 }
 
-static bool make_buffer(struct run *run, size_t size, weir_buffer **out_buffer)
+static void make_buffer(struct run *run, size_t size, weir_buffer **out_buffer)
 {
-    return weir_buffer_create(run->devices[0].device,
-                              WEIR_PARAMS(weir_buffer, .label = "ranks", .size = size,
-                                          .placement = WEIR_PLACE_HOST),
-                              out_buffer) == WEIR_OK ||
-           fail(run);
+    cli_fine(weir_buffer_create(run->devices[0].device,
+                                WEIR_PARAMS(weir_buffer, .label = "ranks", .size = size,
+                                            .placement = WEIR_PLACE_HOST),
+                                out_buffer));
 }
 
 static void begin(struct run *run)
 {
     struct run_ranks *ranks = run->ranks;
-    weir_device *device = run->devices[0].device;
     const uint32_t count = weir_comm_count(ranks->comm);
     // Of a block with as many patches and tokens as there can be.
     struct weir_arr_coc_output most = {.patch_count = run->sizes.grid * run->sizes.grid,
@@ -295,15 +285,13 @@ static void begin(struct run *run)
     ranks->bytes = (ARRAYS + cli_results_place(&most, &run->sizes, NULL) + 15) / 16 * 16;
     ranks->frames = run->image_count * run->repeat;
     ranks->began_ns = cli_now_ns();
-    if (run_rank(run) == 0)
+    cli_fine(weir_queue_create(run->devices[0].device, WEIR_PARAMS(weir_queue, .label = "ranks"),
+                               &ranks->queue));
+    make_buffer(run, ranks->bytes, &ranks->mine);
+    if (run_rank(run) == 0) {
         ranks->peers = cli_allocate(count, sizeof *ranks->peers);
-    const bool fine =
-        (weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "ranks"), &ranks->queue) >= 0 ||
-         fail(run)) &&
-        make_buffer(run, ranks->bytes, &ranks->mine) &&
-        (!ranks->peers || make_buffer(run, ranks->bytes * count, &ranks->all));
-    if (!fine)
-        cli_end(CLI_FAILED);
+        make_buffer(run, ranks->bytes * count, &ranks->all);
+    }
     run_begin_images(run);
 }
 
@@ -340,7 +328,7 @@ static void end(struct run *run)
     // Rank 0 may have refused the blocks of the last round.
     if (!ranks->failed && (weir_queue_barrier(ranks->queue, ranks->comm) != WEIR_OK ||
                            weir_queue_sync(ranks->queue, WEIR_FOREVER) != WEIR_OK))
-        fail(run);
+        fail(run, weir_last_error_text());
     ranks->ended = !ranks->failed;
     if (run->shown == ranks->peers) {
         struct weir_pipeline_statistics *sum = &run->statistics;

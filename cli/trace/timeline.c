@@ -30,13 +30,15 @@ static const char about[] =
 struct row {
     const char *label;
     uint64_t *busy; // of each cell, in nanoseconds
+    size_t cell;    // of the latest interval
     struct weir__cover covered;
 };
 
 struct timeline {
     const weir_report *report;
-    struct row *rows; // of each device the engines, then the queues; the host last
-    size_t row_count;
+    struct row *rows;   // of all lanes, then of all queues
+    struct row **shown; // of each device the engines, then the queues; the host last
+    size_t row_count;   // that are shown
     size_t cells;
     uint64_t begin;
     uint64_t end;
@@ -51,17 +53,6 @@ static uint64_t cell_begin(const struct timeline *timeline, size_t cell)
     return timeline->begin + (uint64_t)(span * (double)cell / (double)timeline->cells);
 }
 
-static size_t cell_of(const struct timeline *timeline, uint64_t ns)
-{
-    const double span = (double)(timeline->end - timeline->begin);
-    size_t cell = (size_t)((double)(ns - timeline->begin) / span * (double)timeline->cells);
-    while (cell > 0 && cell_begin(timeline, cell) > ns)
-        cell--;
-    while (cell + 1 < timeline->cells && cell_begin(timeline, cell + 1) <= ns)
-        cell++;
-    return cell < timeline->cells ? cell : timeline->cells - 1;
-}
-
 // Adds the part of the interval that earlier ones did not cover. Intervals are sorted by
 // their begin.
 static void add_busy(const struct timeline *timeline, struct row *row, uint64_t begin, uint64_t end)
@@ -74,70 +65,67 @@ static void add_busy(const struct timeline *timeline, struct row *row, uint64_t 
         end = timeline->end;
     weir__cover_add(&row->covered, begin, end);
     while (begin < end) {
-        const size_t cell = cell_of(timeline, begin);
-        const uint64_t next = cell_begin(timeline, cell + 1);
-        const uint64_t stop = next > begin && next < end ? next : end;
-        row->busy[cell] += stop - begin;
+        while (cell_begin(timeline, row->cell + 1) <= begin)
+            row->cell++;
+        const uint64_t next = cell_begin(timeline, row->cell + 1);
+        const uint64_t stop = next < end ? next : end;
+        row->busy[row->cell] += stop - begin;
         begin = stop;
     }
 }
 
-// Rows in the order in which they are drawn, and where each lane and queue has its own.
+// Rows in the order in which they are drawn.
 
 // Of several devices, rows begin with the device's number.
-static void add_row(struct timeline *timeline, size_t device, const char *before, const char *name,
-                    const char *after)
+static void add_row(struct timeline *timeline, struct row *row, size_t device, const char *before,
+                    const char *name, const char *after)
 {
     const struct weir_trace *trace = timeline->report->trace;
-    struct row *row = &timeline->rows[timeline->row_count++];
+    timeline->shown[timeline->row_count++] = row;
     const char *number =
         trace->device_count > 1 ? cli_text("%u: ", (unsigned)trace->devices[device].index) : "";
     row->label = cli_text("%s%s%s%s", number, before, name, after);
     row->busy = cli_allocate(timeline->cells, sizeof *row->busy);
 }
 
-static void add_lanes(struct timeline *timeline, size_t device, size_t *row_of_lane)
+static void add_lanes(struct timeline *timeline, size_t device)
 {
     static const enum weir_trace_engine order[] = {WEIR_ENGINE_TO_DEVICE,     WEIR_ENGINE_TO_HOST,
                                                    WEIR_ENGINE_ON_DEVICE,     WEIR_ENGINE_KERNELS,
                                                    WEIR_ENGINE_COMMUNICATION, WEIR_ENGINE_HOST};
     for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
         const size_t lane = device * WEIR_ENGINE_COUNT + order[i];
-        row_of_lane[lane] = timeline->row_count;
         if (timeline->report->lane_used[lane])
-            add_row(timeline, device, "", weir_trace_engine_name(order[i]),
+            add_row(timeline, &timeline->rows[lane], device, "", weir_trace_engine_name(order[i]),
                     order[i] == WEIR_ENGINE_HOST ? " calls" : "");
     }
 }
 
-static void add_queues(struct timeline *timeline, size_t device, size_t *row_of_queue)
+static void add_queues(struct timeline *timeline, size_t device)
 {
     const struct weir_trace *trace = timeline->report->trace;
-    for (size_t i = 0; i < trace->queue_count; i++) {
-        if (trace->queues[i].device_index != device || trace->queues[i].operation_count == 0)
-            continue;
-        row_of_queue[i] = timeline->row_count;
-        add_row(timeline, device, "'", weir_trace_queue_name(&trace->queues[i]).text, "'");
-    }
+    for (size_t i = 0; i < trace->queue_count; i++)
+        if (trace->queues[i].device_index == device && trace->queues[i].operation_count > 0)
+            add_row(timeline, &timeline->rows[timeline->report->lane_count + i], device, "'",
+                    weir_trace_queue_name(&trace->queues[i]).text, "'");
 }
 
 static void fill(struct timeline *timeline)
 {
     const weir_report *report = timeline->report;
     const struct weir_trace *trace = report->trace;
-    size_t *row_of_lane = cli_allocate(report->lane_count + 1, sizeof *row_of_lane);
-    size_t *row_of_queue = cli_allocate(trace->queue_count + 1, sizeof *row_of_queue);
-    timeline->rows =
-        cli_allocate(report->lane_count + trace->queue_count + 1, sizeof *timeline->rows);
+    const size_t most = report->lane_count + trace->queue_count + 1;
+    timeline->rows = cli_allocate(most, sizeof *timeline->rows);
+    timeline->shown = cli_allocate(most, sizeof *timeline->shown);
     for (size_t device = 0; device < trace->device_count; device++) {
-        add_lanes(timeline, device, row_of_lane);
-        add_queues(timeline, device, row_of_queue);
+        add_lanes(timeline, device);
+        add_queues(timeline, device);
     }
     for (size_t i = 0; i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
-        const uint32_t queue = trace->operations[run->operation].queue_index;
-        add_busy(timeline, &timeline->rows[row_of_lane[run->lane]], run->begin, run->end);
-        add_busy(timeline, &timeline->rows[row_of_queue[queue]], run->begin, run->end);
+        const size_t queue = trace->operations[run->operation].queue_index;
+        add_busy(timeline, &timeline->rows[run->lane], run->begin, run->end);
+        add_busy(timeline, &timeline->rows[report->lane_count + queue], run->begin, run->end);
     }
 }
 
@@ -219,7 +207,7 @@ static int print_json(const struct timeline *timeline)
 {
     json_t *rows = json_array();
     for (size_t i = 0; i < timeline->row_count; i++) {
-        const struct row *row = &timeline->rows[i];
+        const struct row *row = timeline->shown[i];
         json_t *busy = json_array();
         for (size_t cell = 0; cell < timeline->cells; cell++)
             cli_json_append(busy, weir_json_count(row->busy[cell]));
@@ -250,7 +238,7 @@ static int draw(const weir_report *report, size_t width, bool ascii, bool json)
         return print_json(&timeline);
     print_axis(&timeline);
     for (size_t i = 0; i < timeline.row_count; i++)
-        print_row(&timeline, &timeline.rows[i], ascii);
+        print_row(&timeline, timeline.shown[i], ascii);
     return CLI_OK;
 }
 

@@ -61,7 +61,6 @@ struct train_command {
 // The command line. Programs have most options in common, and a few of their own.
 
 enum {
-    OPTIONS_MAX = 32,
     SIDE_MAX = 1024,
     WIDTH_MAX = 65536,
     MIB = 1 << 20,
@@ -106,12 +105,17 @@ static const struct program programs[] = {
      "  weir train encdec --serial"},
 };
 
-// Stores the options of the program, and returns how many there are.
-static size_t list_options(struct train_command *command, struct cli_option options[OPTIONS_MAX])
+// Reads the command line into `command->options` and `command->params`. augment has all options but the first, the
+// other programs all but the last two.
+static void train_parse(struct train_command *command, int argc, char **argv)
 {
     struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    const struct cli_option all[] = {
+    const bool augments = p->program == WEIR_TRAIN_AUGMENT;
+    const struct cli_option options[] = {
+        {"exact", NULL,
+         "integers as inputs, and rounded activations: the same\nbits for any count of ranks",
+         CLI_FLAG, &p->exact, 0, 0},
         {"batch", "N", "samples of a pass on each rank; without it, 32", CLI_COUNT, &p->batch, 1,
          WEIR_TRAIN_BATCH_MAX},
         {"buckets", "SIZE", "the largest bucket of gradients in MiB, or auto;\nwithout it, 25",
@@ -158,35 +162,18 @@ static size_t list_options(struct train_command *command, struct cli_option opti
          &p->width, 1, WIDTH_MAX},
         {"wire", "E", "f32, or bf16, which gradients are rounded to on their\nway; without it, f32",
          CLI_TEXT, &o->wire, 0, 0},
-        // augment has the last two, the other programs the one before them.
-        {"exact", NULL,
-         "integers as inputs, and rounded activations: the same\nbits for any count of ranks",
-         CLI_FLAG, &p->exact, 0, 0},
         {"crop", "N", "cut out N x N pixels; without it, seven eighths", CLI_COUNT, &p->crop, 1,
          SIDE_MAX},
         {"on-host", NULL, "augment on the host, as batches are loaded", CLI_FLAG,
          &p->augment_on_host, 0, 0},
     };
-    const size_t count = sizeof all / sizeof *all;
-    memcpy(options, all, sizeof all);
-    if (p->program != WEIR_TRAIN_AUGMENT)
-        return count - 2;
-    memmove(&options[count - 3], &options[count - 2], 2 * sizeof *options);
-    return count - 1;
-}
-
-// Reads the command line into `command->options` and `command->params`.
-static void train_parse(struct train_command *command, int argc, char **argv)
-{
-    struct cli_option options[OPTIONS_MAX];
-    const size_t count = list_options(command, options);
     const struct cli_usage usage = {
         .command = cli_text("weir train %s", command->program->name),
         .operands = "",
         .about = command->program->about,
         .manual = "weir-train(1)",
-        .options = options,
-        .option_count = count,
+        .options = options + augments,
+        .option_count = sizeof options / sizeof *options - (augments ? 1 : 2),
     };
     cli_parse(&usage, argc, argv);
 }

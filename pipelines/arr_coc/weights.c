@@ -28,16 +28,6 @@ void weir_arr_coc_weights_describe(uint64_t query_size,
     memcpy(tensors, list, sizeof list);
 }
 
-static bool find(const char *path, const weir_io_safetensors *file,
-                 const struct weir_io_tensor *wanted, const float **out_values,
-                 struct weir_io_error *error)
-{
-    const uint64_t count = wanted->shape[0] * (wanted->rank == 2 ? wanted->shape[1] : 1);
-    return weir_io_safetensors_find(file, wanted->name, wanted->rank, wanted->shape, out_values,
-                                    error) &&
-           weir_io_check_finite(path, wanted->name, *out_values, (size_t)count, error);
-}
-
 static bool find_all(const char *path, weir_arr_coc_weights *weights, struct weir_io_error *error)
 {
     const uint64_t any = WEIR_IO_ANY_SIZE;
@@ -60,7 +50,8 @@ static bool find_all(const char *path, weir_arr_coc_weights *weights, struct wei
     struct weir_io_tensor wanted[WEIR_ARR_COC_TENSORS];
     weir_arr_coc_weights_describe(d, wanted);
     for (size_t i = 0; i < WEIR_ARR_COC_TENSORS; i++)
-        if (!find(path, weights->file, &wanted[i], values[i], error))
+        if (!weir_io_safetensors_find(weights->file, wanted[i].name, wanted[i].rank,
+                                      wanted[i].shape, values[i], error))
             return false;
     weights->query_size = (size_t)d;
     return true;

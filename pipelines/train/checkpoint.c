@@ -109,8 +109,8 @@ static weir_status check_checksum(const char *path, const weir_io_safetensors *f
     return WEIR_OK;
 }
 
-static weir_status read_tensors(const char *path, const weir_io_safetensors *file,
-                                const weir_train_model *model, float *out_values)
+static weir_status read_tensors(const weir_io_safetensors *file, const weir_train_model *model,
+                                float *out_values)
 {
     struct weir_io_error error;
     for (size_t i = 0; i < weir_train_model_facts(model)->tensor_count; i++) {
@@ -118,8 +118,6 @@ static weir_status read_tensors(const char *path, const weir_io_safetensors *fil
         const float *values;
         if (!weir_io_safetensors_find(file, p->name, p->rank, p->shape, &values, &error))
             return weir__pattern_fail(NULL, WEIR_ERROR_IO, other_network, "%s", error.message);
-        if (!weir_io_check_finite(path, p->name, values, p->count, &error))
-            return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
         memcpy(out_values + p->offset / sizeof(float), values, p->count * sizeof(float));
     }
     return WEIR_OK;
@@ -158,7 +156,7 @@ static weir_status take_tensors(const char *path, const weir_io_safetensors *fil
                                "is no checkpoint: it has no tensor '%s' of 2 U64 numbers",
                                progress_name);
     memcpy(out_progress, progress->data, sizeof *out_progress);
-    TRY(read_tensors(path, file, model, values));
+    TRY(read_tensors(file, model, values));
     TRY(check_names(path, file, model));
     TRY(check_checksum(path, file));
     TRY(weir_upload(queue, buffer, 0, values, weir_buffer_size(buffer)));

@@ -246,22 +246,18 @@ static void make_bytes(const weir_train_data *data, uint64_t index, unsigned cha
 {
     const unsigned char *picture = data->pictures + label_of(data, index) * data->numbers;
     const uint64_t stream = weir_random_stream(data->seed, NOISE + index);
-    unsigned char drawn[BLOCK], rest[BLOCK] = {0}, made[BLOCK];
+    unsigned char drawn[BLOCK], from[BLOCK] = {0}, made[BLOCK];
     for (size_t i = 0; i < data->numbers; i += BLOCK) {
-        const size_t left = data->numbers - i;
+        const size_t left = data->numbers - i, count = left < BLOCK ? left : BLOCK;
         // Eight numbers share one random one, a byte each, the lowest first: io/ is for machines
         // that store it first.
         for (size_t k = 0; k < BLOCK; k += 8) {
             const uint64_t bits = weir_random_draw(stream, (i + k) / 8);
             memcpy(drawn + k, &bits, sizeof bits);
         }
-        if (left >= BLOCK) {
-            mix_block(picture + i, drawn, data->noise, out + i);
-        } else {
-            memcpy(rest, picture + i, left);
-            mix_block(rest, drawn, data->noise, made);
-            memcpy(out + i, made, left);
-        }
+        memcpy(from, picture + i, count);
+        mix_block(from, drawn, data->noise, made);
+        memcpy(out + i, made, count);
     }
 }
 

@@ -107,18 +107,18 @@ static weir_status refuse(const char *call, int status)
 weir_status train_blas_multiply(const struct weir_native_queue *native, void *user)
 {
     static const float one = 1, zero = 0;
-    const struct train_blas_product *p = user;
-    const struct train_blas *blas = p->blas;
-    const int type = p->bf16 ? TYPE_BF16 : TYPE_F32;
+    const struct train_product *p = user;
+    const struct train_blas *blas = p->engine->blas;
+    const int type = p->engine->bf16 ? TYPE_BF16 : TYPE_F32;
     int status = blas->set_stream(blas->handle, native->queue);
     if (status != 0)
         return refuse("cublasSetStream", status);
     status = blas->multiply(blas->handle, p->turned_b ? OPERATION_T : OPERATION_N,
                             p->turned_a ? OPERATION_T : OPERATION_N, (int)p->n, (int)p->m,
-                            (int)p->k, &one, (const void *)(uintptr_t)p->b, type,
-                            (int)(p->turned_b ? p->k : p->n), (const void *)(uintptr_t)p->a, type,
-                            (int)(p->turned_a ? p->m : p->k), p->add ? &one : &zero,
-                            (void *)(uintptr_t)p->c, p->narrow ? TYPE_BF16 : TYPE_F32, (int)p->n,
+                            (int)p->k, &one, (const void *)(uintptr_t)p->at_b, type,
+                            (int)(p->turned_b ? p->k : p->n), (const void *)(uintptr_t)p->at_a,
+                            type, (int)(p->turned_a ? p->m : p->k), p->add ? &one : &zero,
+                            (void *)(uintptr_t)p->at_c, p->narrow ? TYPE_BF16 : TYPE_F32, (int)p->n,
                             p->tensor ? COMPUTE_TF32 : COMPUTE_F32, ALGORITHM_ANY);
     return status == 0 ? WEIR_OK : refuse("cublasGemmEx", status);
 }
@@ -210,19 +210,12 @@ static weir_status address_of(const struct train_range *range, uint64_t *out_add
 
 weir_status train_product_prepare(const struct train_engine *engine, struct train_product *p)
 {
+    p->engine = engine;
     if (!engine->blas)
         return WEIR_OK;
-    p->native = (struct train_blas_product){.blas = engine->blas,
-                                            .m = p->m,
-                                            .n = p->n,
-                                            .k = p->k,
-                                            .turned_a = p->turned_a,
-                                            .turned_b = p->turned_b,
-                                            .add = p->add,
-                                            .bf16 = engine->bf16};
-    TRY(address_of(&p->a, &p->native.a));
-    TRY(address_of(&p->b, &p->native.b));
-    return address_of(&p->c, &p->native.c);
+    TRY(address_of(&p->a, &p->at_a));
+    TRY(address_of(&p->b, &p->at_b));
+    return address_of(&p->c, &p->at_c);
 }
 
 static struct weir_argument in(const struct train_range *range)
@@ -260,7 +253,7 @@ weir_status train_product_submit(const struct train_engine *engine, weir_queue *
                                  struct train_product *p)
 {
     if (engine->blas)
-        return weir_queue_native(queue, train_blas_multiply, &p->native, in(&p->a), in(&p->b),
+        return weir_queue_native(queue, train_blas_multiply, p, in(&p->a), in(&p->b),
                                  result(&p->c, p->add));
     if (p->parts == 1)
         return launch(engine, queue, p, result(&p->c, p->add), p->add);

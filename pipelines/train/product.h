@@ -21,21 +21,6 @@ weir_status train_blas_open(weir_device *device, const char *path, struct train_
 // Waits for nothing but its own work: the queues that used it must be idle.
 void train_blas_close(struct train_blas **blas);
 
-// c = a b, or c + a b with `add`, row-major: a is m x k, b is k x n, c is m x n float32. Either
-// factor may be stored as its transpose. Addresses are the device's.
-struct train_blas_product {
-    struct train_blas *blas;
-    uint64_t a, b, c;
-    uint32_t m, n, k;
-    bool turned_a, turned_b, add;
-    bool bf16;   // both factors; else they are float32
-    bool narrow; // c is bf16 too, which is for callers that add no more to it
-    bool tensor; // of float32: on tensor cores, which round the factors to TF32 first
-};
-
-// A native function (weir_queue_native()); `user` is a struct train_blas_product.
-weir_status train_blas_multiply(const struct weir_native_queue *native, void *user);
-
 // Bytes of a buffer.
 struct train_range {
     weir_buffer *buffer;
@@ -43,14 +28,24 @@ struct train_range {
     size_t size;
 };
 
+// c = a b, or c + a b with `add`, row-major: a is m x k, b is k x n, c is m x n float32. Either
+// factor may be stored as its transpose.
 struct train_product {
     struct train_range a, b, c;
     uint32_t m, n, k;
     bool turned_a, turned_b; // stored as the transpose
     bool add;                // to what is in c
-    uint32_t span, parts;    // of the depth, for kernels
-    struct train_blas_product native;
+    // With cuBLAS.
+    bool narrow; // c is bf16, which is for callers that add no more to it
+    bool tensor; // of float32: on tensor cores, which round the factors to TF32 first
+    const struct train_engine *engine;
+    uint64_t at_a, at_b, at_c; // the device's addresses
+    // Without it.
+    uint32_t span, parts; // of the depth
 };
+
+// The native function of a product that was prepared (weir_queue_native()); `user` is the product.
+weir_status train_blas_multiply(const struct weir_native_queue *native, void *user);
 
 // What products are computed with.
 struct train_engine {

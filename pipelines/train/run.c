@@ -75,7 +75,23 @@ static size_t offset_of(uint64_t step)
     return step % (UINT64_C(2) * TRAIN_WINDOW) * WEIR_TRAIN_RESULT_BYTES;
 }
 
-// The figures of steps before `end`, which are on the host once `done` is complete.
+// The figures that have become known, since step `before`.
+static weir_status look(struct train *train, uint64_t before)
+{
+    const uint64_t known = train->curve.known;
+    const float *losses = train->figures->losses;
+    const struct weir_train_run_params *p = train->params;
+    for (uint64_t i = before; i < known; i++)
+        if (!isfinite(losses[i]))
+            return weir__pattern_refuse("train", "train with a lower learning rate",
+                                        "the loss of step %" PRIu64 " is %g", i + 1,
+                                        (double)losses[i]);
+    if (p->progress && weir_comm_rank(p->comm) == 0)
+        p->progress(p->user, known, losses[known - 1]);
+    return WEIR_OK;
+}
+
+// The figures of steps before `end`, which are on the host once `done` is complete, and looks at them.
 static weir_status collect(struct train *train, uint64_t end, struct weir_event done)
 {
     struct train_curve *curve = &train->curve;
@@ -83,15 +99,16 @@ static weir_status collect(struct train *train, uint64_t end, struct weir_event 
     void *memory;
     if (curve->known == end)
         return WEIR_OK;
-    const size_t offset = offset_of(curve->known);
-    const size_t bytes = (end - curve->known) * WEIR_TRAIN_RESULT_BYTES;
+    const uint64_t before = curve->known;
+    const size_t offset = offset_of(before), bytes = (end - before) * WEIR_TRAIN_RESULT_BYTES;
     TRY(weir_event_sync(done, WEIR_FOREVER));
     TRY(weir_host_begin(curve->copy, offset, bytes, WEIR_ACCESS_READ, &memory));
     for (const float *sums = memory; curve->known < end; curve->known++, sums += 2) {
         figures->losses[curve->known] = sums[0] / (float)figures->samples;
         figures->right[curve->known] = sums[1] / (float)figures->samples;
     }
-    return weir_host_end(curve->copy, offset, bytes, WEIR_ACCESS_READ);
+    TRY(weir_host_end(curve->copy, offset, bytes, WEIR_ACCESS_READ));
+    return look(train, before);
 }
 
 // Sends off the steps before `end`, and collects those that are on their way.
@@ -469,22 +486,6 @@ static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
     return weir_buckets_finish(train->buckets, train->queue);
 }
 
-// The figures that have become known, since step `before`.
-static weir_status look(struct train *train, uint64_t before)
-{
-    const uint64_t known = train->curve.known;
-    const float *losses = train->figures->losses;
-    const struct weir_train_run_params *p = train->params;
-    for (uint64_t i = before; i < known; i++)
-        if (!isfinite(losses[i]))
-            return weir__pattern_refuse("train", "train with a lower learning rate",
-                                        "the loss of step %" PRIu64 " is %g", i + 1,
-                                        (double)losses[i]);
-    if (known > before && p->progress && weir_comm_rank(p->comm) == 0)
-        p->progress(p->user, known, losses[known - 1]);
-    return WEIR_OK;
-}
-
 // The checkpoint after `steps` steps, if it is due.
 static weir_status save(struct train *train, uint64_t steps)
 {
@@ -492,9 +493,8 @@ static weir_status save(struct train *train, uint64_t steps)
     if (!p->checkpoint ||
         (steps != p->steps && (p->checkpoint_every == 0 || steps % p->checkpoint_every != 0)))
         return WEIR_OK;
-    const uint64_t began_ns = weir_clock_now_ns(), before = train->curve.known;
+    const uint64_t began_ns = weir_clock_now_ns();
     TRY(curve_flush(train, steps));
-    TRY(look(train, before));
     if (weir_comm_rank(p->comm) == 0)
         TRY(write_state(train, steps));
     train->figures->checkpoint_ns += weir_clock_now_ns() - began_ns;
@@ -503,7 +503,6 @@ static weir_status save(struct train *train, uint64_t steps)
 
 static weir_status advance(struct train *train, uint64_t step)
 {
-    const uint64_t known = train->curve.known;
     const struct weir_train_rates rates = {.rate = train->params->rate,
                                            .scale = 1 / (float)train->figures->samples,
                                            .step = step + 1};
@@ -516,7 +515,6 @@ static weir_status advance(struct train *train, uint64_t step)
     TRY(weir_queue_record(train->queue, end));
     if ((step + 1) % TRAIN_WINDOW == 0)
         TRY(turn(train, step + 1));
-    TRY(look(train, known));
     return save(train, step + 1);
 }
 
@@ -553,9 +551,7 @@ static weir_status run(struct train *train)
     };
     TRY(train_feed_create(&feed, weir_train_model_facts(train->model)->inputs, &train->feed));
     TRY(run_steps(train));
-    const uint64_t known = train->curve.known;
     TRY(curve_flush(train, figures->steps));
-    TRY(look(train, known));
     figures->flop = weir_train_model_flop(train->model, true);
     if (train->encoder)
         figures->flop += weir_train_model_flop(train->encoder, false);

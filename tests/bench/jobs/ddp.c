@@ -236,7 +236,7 @@ static void set_batch(struct ddp *ddp, size_t batch)
         const uint64_t bytes = train_product_divide(&ddp->forward[i]);
         parts.size = bytes > parts.size ? (size_t)bytes : parts.size;
         cli_fine(train_product_prepare(&ddp->engine, &ddp->forward[i]));
-        ddp->forward[i].native.narrow = ddp->engine.bf16;
+        ddp->forward[i].narrow = ddp->engine.bf16;
     }
     weir_buffer_destroy(&ddp->engine.parts);
     if (parts.size > 0 && !ddp->engine.blas)
@@ -265,7 +265,7 @@ static void raw_mark(struct ddp *ddp, size_t buckets, size_t layer)
     struct side *cuda = &ddp->raw.cuda;
     const struct weir_bucket *bucket = &ddp->bucket;
     // The first gradient of the backward pass is the first byte of the buckets.
-    const uint64_t base = ddp->weight[buckets * ddp->layers + ddp->layers - 1].native.c;
+    const uint64_t base = ddp->weight[buckets * ddp->layers + ddp->layers - 1].at_c;
     void *address = (void *)(uintptr_t)(base + bucket->offset);
     if (ddp->layers - layer != bucket->first + bucket->count)
         return;
@@ -290,7 +290,7 @@ static void multiply(struct ddp *ddp, enum way way, struct train_product *produc
                                              .api = WEIR_NATIVE_CUDA,
                                              .context = ddp->raw.cuda.cu->context,
                                              .queue = ddp->raw.cuda.cu->queues[COMPUTES]};
-    cli_fine(train_blas_multiply(&native, &product->native));
+    cli_fine(train_blas_multiply(&native, product));
 }
 
 static void mark(struct ddp *ddp, enum way way, size_t buckets, size_t layer)

@@ -255,19 +255,20 @@ DEVICE_TEST(TrainBlas, WithoutALibrary, rig)
 
 DEVICE_TEST(TrainBlas, ALibraryThatRefuses, rig)
 {
-    struct train_blas_product product = {.m = 1, .n = 1, .k = 1};
+    struct train_engine engine = {0};
+    struct train_product product = {.m = 1, .n = 1, .k = 1, .engine = &engine};
     if (!getenv("WEIR_TEST_FAKE"))
         WEIR_SKIP("only the tests' libcublas refuses");
     ASSERT_INT_EQ(setenv("FAKE_CUBLAS", "create", 1), 0);
     expect_not_opened(rig, NULL, WEIR_ERROR_DEVICE, "cuBLAS refused the device");
     ASSERT_INT_EQ(setenv("FAKE_CUBLAS", "multiply", 1), 0);
-    ASSERT_OK(open_blas(rig, &product.blas));
+    ASSERT_OK(open_blas(rig, &engine.blas));
     EXPECT_FAILURE(weir_queue_native_array(rig->queue, train_blas_multiply, &product, NULL, 0),
                    WEIR_ERROR_DEVICE, "cuBLAS refused a product");
     EXPECT_STR_EQ(weir_last_error()->native_call, "cublasGemmEx");
     unsetenv("FAKE_CUBLAS");
     ASSERT_OK(weir_queue_recover(rig->queue));
-    train_blas_close(&product.blas);
+    train_blas_close(&engine.blas);
 }
 
 // On a real GPU: the gradients of both ways.
