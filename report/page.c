@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/region.h>
-
 #include "base/file.h"
 #include "base/text.h"
 #include "report/findings.h"
@@ -199,7 +197,7 @@ static void write_waits(struct page *page)
     }
 }
 
-// Devices, queues and threads are few.
+// What is not of operations.
 
 static const struct weir__field device_fields[] = {
     WEIR__ALWAYS(weir_trace_device, name, WEIR__TEXT, "name"),
@@ -220,52 +218,34 @@ static const struct weir__field thread_fields[] = {
     {0},
 };
 
-static void write_objects(struct page *page, const struct weir__field *fields, const void *items,
-                          size_t count, size_t size)
-{
-    for (size_t i = 0; i < count; i++) {
-        raw(page, i ? ",{" : "{");
-        weir__out_fields(page->out, fields, (const char *)items + i * size);
-        raw(page, "}");
-    }
-}
-
-static void write_spans(struct page *page)
-{
-    for (size_t i = 0; i < page->trace->span_count; i++) {
-        const struct weir_trace_span *span = &page->trace->spans[i];
-        raw(page, i ? ",\n{\"number\":" : "{\"number\":");
-        if (span->number == WEIR_NO_NUMBER)
-            raw(page, "null");
-        else
-            weir__out_uint(page->out, span->number);
-        weir__out_uint_field(page->out, "name", text_number(page, span->name));
-        weir__out_uint_field(page->out, "kind", span->kind);
-        weir__out_uint_field(page->out, "thread", span->thread);
-        weir__out_uint_field(page->out, "begin", span->begin_ns);
-        weir__out_uint_field(page->out, "end", span->end_ns);
-        raw(page, "}");
-        hand_over(page);
-    }
-}
+static const struct weir__field span_fields[] = {
+    WEIR__ALWAYS(weir_trace_span, number, WEIR__NUMBER, "number"),
+    WEIR__ALWAYS(weir_trace_span, name, WEIR__TEXT, "name"),
+    WEIR__ALWAYS(weir_trace_span, kind, WEIR__SMALL, "kind"),
+    WEIR__ALWAYS(weir_trace_span, thread, WEIR__COUNT, "thread"),
+    WEIR__ALWAYS(weir_trace_span, begin_ns, WEIR__COUNT, "begin"),
+    WEIR__ALWAYS(weir_trace_span, end_ns, WEIR__COUNT, "end"),
+    {0},
+};
 
 static void write_trace(struct page *page)
 {
     const struct weir_trace *trace = page->trace;
     text_number(page, ""); // the first, so that 0 is no text
-    raw(page, "{\"devices\":[");
-    write_objects(page, device_fields, trace->devices, trace->device_count, sizeof *trace->devices);
-    raw(page, "],\n\"queues\":[");
-    write_objects(page, queue_fields, trace->queues, trace->queue_count, sizeof *trace->queues);
-    raw(page, "],\n\"threads\":[");
-    write_objects(page, thread_fields, trace->threads, trace->thread_count, sizeof *trace->threads);
-    raw(page, "],\n\"operations\":{");
+    raw(page, "{");
+    weir__out_items(page->out, "devices", device_fields, trace->devices, trace->device_count,
+                    sizeof *trace->devices);
+    weir__out_items(page->out, "queues", queue_fields, trace->queues, trace->queue_count,
+                    sizeof *trace->queues);
+    weir__out_items(page->out, "threads", thread_fields, trace->threads, trace->thread_count,
+                    sizeof *trace->threads);
+    weir__out_items(page->out, "spans", span_fields, trace->spans, trace->span_count,
+                    sizeof *trace->spans);
+    raw(page, ",\n\"operations\":{");
     write_operations(page);
     raw(page, "},\n\"waits\":{");
     write_waits(page);
-    raw(page, "},\n\"spans\":[");
-    write_spans(page);
-    raw(page, "],\n\"texts\":[");
+    raw(page, "},\n\"texts\":[");
     for (size_t i = 0; i < weir_names_count(page->texts); i++) {
         raw(page, i ? ",\n" : "");
         weir__out_string(page->out, weir_names_text(page->texts, i));

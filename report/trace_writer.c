@@ -58,21 +58,6 @@ static bool is_of_device(const struct weir_trace_operation *operation)
            operation->engine != WEIR_ENGINE_NONE;
 }
 
-// [[queue, sequence, …], …], or nothing.
-static void add_lists(struct weir_long_text *out, const char *name,
-                      const struct weir__field *fields, const void *items, size_t count,
-                      size_t size)
-{
-    if (count == 0)
-        return;
-    weir__out_key(out, name);
-    for (size_t i = 0; i < count; i++) {
-        weir__out_raw(out, i == 0 ? "[" : ",");
-        weir__out_list(out, fields, (const char *)items + i * size);
-    }
-    weir__out_raw(out, "]");
-}
-
 // As PyTorch's profiler writes them, and what Weir reads back:
 // ["all-reduce", "f32", "sum", count, number, rank, ranks, root].
 static void add_collective(struct weir_long_text *out, const struct weir_trace_operation *operation)
@@ -89,7 +74,7 @@ static void add_collective(struct weir_long_text *out, const struct weir_trace_o
         weir__out_double_field(out, "bus GB/s", rate * weir_bus_factor(it->kind, it->rank_count));
     }
     weir__out_key(out, "weir.collective");
-    weir__out_list(out, weir__collective_fields, it);
+    weir__out_item(out, weir__collective_fields, it);
 }
 
 static void row_operation(struct weir_long_text *out, const struct weir_trace_operation *operation,
@@ -110,12 +95,14 @@ static void row_operation(struct weir_long_text *out, const struct weir_trace_op
         weir__out_uint_field(out, "stream", operation->queue);
     weir__out_uint_field(out, "correlation", correlation);
     weir__out_fields(out, weir__operation_fields, operation);
-    add_lists(out, "weir.scalars", weir__scalar_fields, operation->scalars, operation->scalar_count,
-              sizeof *operation->scalars);
+    if (operation->scalar_count > 0)
+        weir__out_items(out, "weir.scalars", weir__scalar_fields, operation->scalars,
+                        operation->scalar_count, sizeof *operation->scalars);
     if (operation->collective)
         add_collective(out, operation);
-    add_lists(out, "weir.waits", weir__wait_fields, operation->waits, operation->wait_count,
-              sizeof *operation->waits);
+    if (operation->wait_count > 0)
+        weir__out_items(out, "weir.waits", weir__wait_fields, operation->waits,
+                        operation->wait_count, sizeof *operation->waits);
     weir__out_raw(out, "}");
 }
 
@@ -345,9 +332,8 @@ void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace
     snprintf(name, sizeof name, "%u: %s", (unsigned)device->index,
              device->name ? device->name : "");
     write_name(writer, WEIR__TRACE_DEVICE_ROW, device->index, 0, name, weir__device_fields, device);
-    weir__out_raw(&writer->properties, writer->properties.used ? ", {" : "{");
-    weir__out_fields(&writer->properties, weir__property_fields, device);
-    weir__out_raw(&writer->properties, "}");
+    weir__out_raw(&writer->properties, writer->properties.used ? ", " : "");
+    weir__out_item(&writer->properties, weir__property_fields, device);
 }
 
 void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue)

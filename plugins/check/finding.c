@@ -1,10 +1,8 @@
 // The store. A pair of lines is looked up by its lines alone, since a program that races in a loop
 // does so a million times; texts are made, files written and messages logged for a new pair only.
-// The JSON, which `weir check` reads, is written in time that hardly grows with their number: what is
-// listed stays, with its counts, until the end.
 //
-// What is found is kept under check.lock. Files are written after it was released, from a copy, so that no submit
-// waits for a disk.
+// What is found is kept under check.lock. The texts of files are made under it, and written after it was released, so
+// that no submit waits for a disk.
 #define _GNU_SOURCE // program_invocation_short_name
 #include <errno.h>
 #include <fnmatch.h>
@@ -24,7 +22,6 @@
 
 enum {
     CHECK_PAIRS = 1000, // of lines that are kept
-    CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
     CHECK_CHAINS = 1024,
 };
 
@@ -54,69 +51,53 @@ struct check_findings {
     uint64_t dropped;
     struct untold untold;
     pthread_mutex_t files_lock; // guards what follows; check.lock is taken with it held
-    struct weir_check_finding written[CHECK_PAIRS]; // copies, as are the rules
-    size_t written_count;
-    uint64_t written_dropped;
-    struct weir_suppression *written_rules;
+    size_t written;             // findings that are in the files
     char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
-    char failure[512];          // the first file that could not be written, and why
-    struct weir_long_text list; // of the first `listed` findings, for the JSON
-    size_t listed;
+    char failure[512]; // the first file that could not be written, and why
 };
 
 // The files are written whole each time, so that they are well-formed whenever the process ends.
 
-static void write_form(struct check_findings *findings, int form, const struct weir_findings *all)
+// A failure is described in `failure`, and is final. A text that is NULL had no memory.
+static void write_form(struct check_findings *findings, const char *path, char *text)
+{
+    char message[512];
+    if (path[0] && !findings->failure[0] && !text)
+        weir_text_about(findings->failure, sizeof findings->failure, path,
+                        "no memory is left for the report; free some memory of the host");
+    else if (path[0] && !findings->failure[0] &&
+             !weir_file_write(path, text, strlen(text), message, sizeof message))
+        weir_text_escape(findings->failure, sizeof findings->failure, message, "");
+    free(text);
+}
+
+static void write_files(struct check *check, bool complete)
 {
     static char *(*const makers[CHECK_FORMS])(const struct weir_findings *findings) = {
         [CHECK_TEXT] = weir_findings_text,
         [CHECK_JSON] = weir_findings_json,
         [CHECK_SARIF] = weir_findings_sarif,
     };
-    const char *path = findings->paths[form];
-    char message[512];
-    if (!path[0] || findings->failure[0])
-        return;
-    char *text = makers[form](all);
-    if (!text)
-        weir_text_about(findings->failure, sizeof findings->failure, path,
-                        "no memory is left for the report; free some memory of the host");
-    else if (!weir_file_write(path, text, strlen(text), message, sizeof message))
-        weir_text_escape(findings->failure, sizeof findings->failure, message, "");
-    free(text);
-}
-
-static void copy(struct check_findings *findings)
-{
-    findings->written_count = findings->count;
-    findings->written_dropped = findings->dropped;
-    memcpy(findings->written, findings->items, findings->count * sizeof *findings->items);
-    if (findings->rule_count)
-        memcpy(findings->written_rules, findings->rules,
-               findings->rule_count * sizeof *findings->rules);
-}
-
-// Writes what was copied to all files. A failure is described in `failure`, and is final.
-static void write_files(struct check_findings *findings, bool complete)
-{
-    struct weir_findings all = {
+    struct check_findings *findings = check->findings;
+    char *texts[CHECK_FORMS];
+    check_lock(check);
+    const struct weir_findings all = {
         .program = program_invocation_short_name,
         .process = (uint64_t)getpid(),
         .complete = complete,
-        .items = findings->written,
-        .count = findings->written_count,
-        .dropped = findings->written_dropped,
+        .items = findings->items,
+        .count = findings->count,
+        .dropped = findings->dropped,
         .suppressions = findings->suppressions,
-        .rules = findings->written_rules,
+        .rules = findings->rules,
         .rule_count = findings->rule_count,
     };
-    if (!complete && all.count > CHECK_FRESH && findings->paths[CHECK_JSON][0]) {
-        weir_findings_list(&all, findings->listed, &findings->list);
-        findings->listed = all.count;
-        all.list = findings->list.failed ? NULL : findings->list.text;
-    }
+    findings->written = all.count;
     for (int form = 0; form < CHECK_FORMS; form++)
-        write_form(findings, form, &all);
+        texts[form] = findings->paths[form][0] ? makers[form](&all) : NULL;
+    (void)check_unlock(check);
+    for (int form = 0; form < CHECK_FORMS; form++)
+        write_form(findings, findings->paths[form], texts[form]);
 }
 
 // The file of suppressions is JSON, so that a finding of the JSON report can be copied into it:
@@ -234,8 +215,7 @@ static weir_status read_rules(struct check_findings *findings)
     if (!json_is_array(list))
         return refuse_rules(findings, 0, rules_remedy, "the file holds no list");
     findings->rules = calloc(json_array_size(list) + 1, sizeof *findings->rules);
-    findings->written_rules = calloc(json_array_size(list) + 1, sizeof *findings->rules);
-    if (!findings->rules || !findings->written_rules)
+    if (!findings->rules)
         return weir_host_no_memory(findings->link->host, "suppressions");
     while (findings->rule_count < json_array_size(list) && status == WEIR_OK) {
         json_t *object = json_array_get(list, findings->rule_count);
@@ -450,12 +430,8 @@ static void keep_files(struct check *check, size_t count)
     struct check_findings *findings = check->findings;
     check_inside++; // the lock is not one of the program's
     pthread_mutex_lock(&findings->files_lock);
-    if (findings->written_count < count) { // else another thread has written them
-        check_lock(check);
-        copy(findings);
-        (void)check_unlock(check);
-        write_files(findings, false);
-    }
+    if (findings->written < count) // else another thread has written them
+        write_files(check, false);
     pthread_mutex_unlock(&findings->files_lock);
     check_inside--;
 }
@@ -526,8 +502,9 @@ static weir_status fail_output(const struct check_findings *findings)
                           findings->failure);
 }
 
-static weir_status start(struct check_findings *findings, const char *const files[CHECK_FORMS])
+static weir_status start(struct check *check, const char *const files[CHECK_FORMS])
 {
+    struct check_findings *findings = check->findings;
     const weir_status status = read_rules(findings);
     if (status < 0)
         return status;
@@ -536,17 +513,14 @@ static weir_status start(struct check_findings *findings, const char *const file
             return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
                                   "use names of fewer than 450 bytes",
                                   "a name of a file in [check] is too long");
-    copy(findings);
-    write_files(findings, false);
+    write_files(check, false);
     return findings->failure[0] ? fail_output(findings) : WEIR_OK;
 }
 
 static void release(struct check_findings *findings)
 {
     free(findings->rules);
-    free(findings->written_rules);
     json_decref(findings->rules_file);
-    free(findings->list.text);
     pthread_mutex_destroy(&findings->files_lock);
     free(findings);
 }
@@ -562,23 +536,21 @@ weir_status check_findings_create(struct check *check, bool fail, const char *su
     findings->fail = fail;
     findings->suppressions = suppressions;
     pthread_mutex_init(&findings->files_lock, NULL);
-    const weir_status status = start(findings, files);
+    check->findings = findings;
+    const weir_status status = start(check, files);
     if (status < 0) {
         for (size_t i = 0; i < CHECK_FORMS; i++)
             weir_output_path_give_back(findings->paths[i]);
         release(findings);
-        return status;
     }
-    check->findings = findings;
-    return WEIR_OK;
+    return status;
 }
 
 void check_findings_destroy(struct check *check)
 {
     struct check_findings *findings = check->findings;
     char text[160];
-    copy(findings);
-    write_files(findings, true);
+    write_files(check, true);
     if (findings->dropped) {
         snprintf(text, sizeof text,
                  "%" PRIu64 " uses in more pairs of lines than the %d that are kept are not listed",

@@ -83,14 +83,15 @@ static weir_status check_open_link(struct weir_link *link,
                       .release = check_release,
                       .acquire = check_acquire},
     };
+    weir_lock_init(&check->lock, &lock_kind);
     const weir_status status = check->names ? open_findings(check, settings)
                                             : weir_host_no_memory(link->host, "the plugin check");
     if (status < 0) {
         weir_names_destroy(check->names);
+        weir_lock_finish(&check->lock);
         free(check);
         return status;
     }
-    weir_lock_init(&check->lock, &lock_kind);
     check_threads_open(check, settings[KEY_THREADS]->text);
     check->needless = check->hints && !check->strict;
     *out_state = check;
