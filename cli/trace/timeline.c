@@ -63,11 +63,11 @@ static size_t cell_of(const struct timeline *timeline, uint64_t ns)
 }
 
 // Adds the part of the interval that earlier ones did not cover. Intervals are sorted by
-// their begin.
+// their ends, the last one first.
 static void add_busy(const struct timeline *timeline, struct row *row, uint64_t begin, uint64_t end)
 {
-    if (begin < row->covered.end)
-        begin = row->covered.end;
+    if (row->covered.covered > 0 && end > row->covered.begin)
+        end = row->covered.begin;
     if (begin < timeline->begin)
         begin = timeline->begin;
     if (end > timeline->end)
@@ -133,8 +133,8 @@ static void fill(struct timeline *timeline)
         add_lanes(timeline, device, row_of_lane);
         add_queues(timeline, device, row_of_queue);
     }
-    for (size_t i = 0; i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
+    for (size_t i = report->run_count; i-- > 0;) {
+        const struct weir__run *run = &report->runs[report->by_end[i]];
         const uint32_t queue = trace->operations[run->operation].queue_index;
         add_busy(timeline, &timeline->rows[row_of_lane[run->lane]], run->begin, run->end);
         add_busy(timeline, &timeline->rows[row_of_queue[queue]], run->begin, run->end);
