@@ -14,7 +14,8 @@
 
 // The page is a template (page.html) with places for the trace, the report and the findings, all as JSON; the
 // report and the findings are those of weir_report_json() and weir_findings_json().
-// Operations are written as columns, and each text once: 100,000 operations are about 10 MB.
+// Operations and waits are rows of numbers, which page.html names, and each text is written once: 100,000 operations are
+// about 10 MB.
 // All are in script elements, which only "<" could end early, so it is escaped. It only occurs in
 // strings.
 
@@ -25,6 +26,7 @@ struct page {
     struct weir_names *texts;
     struct weir_long_text *out;
     weir_file_writer *file;
+    bool any_row; // in the list that is written
     bool no_memory;
 };
 
@@ -72,11 +74,6 @@ static uint64_t text_number(struct page *page, const char *text)
     return number == SIZE_MAX ? 0 : number;
 }
 
-static uint64_t title_number(struct page *page, const struct weir_trace_operation *operation)
-{
-    return text_number(page, weir_trace_operation_title(operation).text);
-}
-
 static uint64_t grid_number(struct page *page, const struct weir_trace_operation *operation)
 {
     char text[128] = "";
@@ -93,107 +90,53 @@ static uint64_t flags_of(const struct weir_trace_operation *operation)
            (operation->failed ? 4u : 0);
 }
 
-// Where a column's numbers come from.
-enum source {
-    NUMBER, // uint64_t
-    SMALL,  // uint32_t
-    KEPT,   // a text
-    TITLE,
-    GRID,
-    ENGINE,
-    FLAGS,
-    LINE,
-};
-
-#define FIELD(field) offsetof(struct weir_trace_operation, field)
-
-static const struct column {
-    const char *name;
-    enum source source;
-    size_t offset; // of the first three
-} columns[] = {
-    {"queue", SMALL, FIELD(queue_index)},
-    {"sequence", NUMBER, FIELD(sequence)},
-    {"engine", ENGINE, 0},
-    {"flags", FLAGS, 0},
-    {"bytes", NUMBER, FIELD(bytes)},
-    {"title", TITLE, 0},
-    {"label", KEPT, FIELD(label)},
-    {"dst", KEPT, FIELD(dst_label)},
-    {"src", KEPT, FIELD(src_label)},
-    {"grid", GRID, 0},
-    {"file", KEPT, FIELD(file)},
-    {"line", LINE, 0},
-    {"region", KEPT, FIELD(region)},
-    {"thread", NUMBER, FIELD(thread)},
-    {"submit", NUMBER, FIELD(submit_ns)},
-    {"submit_end", NUMBER, FIELD(submit_end_ns)},
-    {"start", NUMBER, FIELD(start_ns)},
-    {"certain", NUMBER, FIELD(latest_start_ns)},
-    {"end", NUMBER, FIELD(end_ns)},
-};
-
-static uint64_t number_of(struct page *page, const struct column *column, size_t index)
+static void write_row(struct page *page, const uint64_t *numbers, size_t count)
 {
-    const struct weir_trace_operation *operation = &page->trace->operations[index];
-    const void *field = (const char *)operation + column->offset;
-    switch (column->source) {
-    case NUMBER:
-        return *(const uint64_t *)field;
-    case SMALL:
-        return *(const uint32_t *)field;
-    case KEPT:
-        return text_number(page, *(const char *const *)field);
-    case TITLE:
-        return title_number(page, operation);
-    case GRID:
-        return grid_number(page, operation);
-    case ENGINE:
-        return operation->engine;
-    case FLAGS:
-        return flags_of(operation);
-    case LINE:
-        break;
+    raw(page, page->any_row ? ",\n[" : "\n[");
+    for (size_t i = 0; i < count; i++) {
+        raw(page, i ? "," : "");
+        weir__out_uint(page->out, numbers[i]);
     }
-    return operation->line > 0 ? (uint64_t)operation->line : 0;
+    raw(page, "]");
+    page->any_row = true;
+    hand_over(page);
 }
 
-static void write_operations(struct page *page)
+static void write_operation(struct page *page, const struct weir_trace_operation *it)
 {
-    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
-        weir__out_key(page->out, columns[k].name);
-        raw(page, "[");
-        for (size_t i = 0; i < page->trace->operation_count; i++) {
-            if (i > 0)
-                raw(page, ",");
-            weir__out_uint(page->out, number_of(page, &columns[k], i));
-        }
-        raw(page, "]\n");
-        hand_over(page);
-    }
+    const uint64_t numbers[] = {
+        it->queue_index,
+        it->sequence,
+        it->engine,
+        flags_of(it),
+        it->bytes,
+        text_number(page, weir_trace_operation_title(it).text),
+        text_number(page, it->label),
+        text_number(page, it->dst_label),
+        text_number(page, it->src_label),
+        grid_number(page, it),
+        text_number(page, it->file),
+        it->line > 0 ? (uint64_t)it->line : 0,
+        text_number(page, it->region),
+        it->thread,
+        it->submit_ns,
+        it->submit_end_ns,
+        it->start_ns,
+        it->latest_start_ns,
+        it->end_ns,
+    };
+    write_row(page, numbers, sizeof numbers / sizeof *numbers);
 }
 
-static void write_waits(struct page *page)
+// The waits of an operation: its index, and that of the one that it waits for, which may be past all.
+static void write_waits(struct page *page, size_t index)
 {
-    static const char *const names[] = {"to", "from", "file", "line"};
-    for (size_t column = 0; column < sizeof names / sizeof *names; column++) {
-        bool any = false;
-        weir__out_key(page->out, names[column]);
-        raw(page, "[");
-        for (size_t i = 0; i < page->trace->operation_count; i++) {
-            const struct weir_trace_operation *operation = &page->trace->operations[i];
-            for (size_t w = 0; w < operation->wait_count; w++, any = true) {
-                const struct weir_trace_wait *wait = &operation->waits[w];
-                const int64_t from =
-                    wait->operation == WEIR_TRACE_NO_INDEX ? -1 : (int64_t)wait->operation;
-                const int64_t numbers[] = {(int64_t)i, from, (int64_t)text_number(page, wait->file),
-                                           wait->line};
-                raw(page, any ? "," : "");
-                weir__out_int(page->out, numbers[column]);
-            }
-        }
-        raw(page, "]\n");
-        hand_over(page);
+    const struct weir_trace_operation *it = &page->trace->operations[index];
+    for (size_t i = 0; i < it->wait_count; i++) {
+        const uint64_t numbers[] = {index, it->waits[i].operation,
+                                    text_number(page, it->waits[i].file),
+                                    it->waits[i].line > 0 ? (uint64_t)it->waits[i].line : 0};
+        write_row(page, numbers, sizeof numbers / sizeof *numbers);
     }
 }
 
@@ -241,11 +184,14 @@ static void write_trace(struct page *page)
                     sizeof *trace->threads);
     weir__out_items(page->out, "spans", span_fields, trace->spans, trace->span_count,
                     sizeof *trace->spans);
-    raw(page, ",\n\"operations\":{");
-    write_operations(page);
-    raw(page, "},\n\"waits\":{");
-    write_waits(page);
-    raw(page, "},\n\"texts\":[");
+    raw(page, ",\n\"operations\":[");
+    for (size_t i = 0; i < trace->operation_count; i++)
+        write_operation(page, &trace->operations[i]);
+    page->any_row = false;
+    raw(page, "],\n\"waits\":[");
+    for (size_t i = 0; i < trace->operation_count; i++)
+        write_waits(page, i);
+    raw(page, "],\n\"texts\":[");
     for (size_t i = 0; i < weir_names_count(page->texts); i++) {
         raw(page, i ? ",\n" : "");
         weir__out_string(page->out, weir_names_text(page->texts, i));
