@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/region.h>
@@ -290,11 +291,11 @@ void weir__out_uint(struct weir_long_text *out, uint64_t number)
     put(out, digits + at, sizeof digits - at);
 }
 
-void weir__out_int(struct weir_long_text *out, int64_t number)
+static void put_int(struct weir_long_text *out, int number)
 {
     if (number < 0)
         put(out, "-", 1);
-    weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+    weir__out_uint(out, (uint64_t)llabs(number));
 }
 
 static void put_double(struct weir_long_text *out, double number)
@@ -379,7 +380,7 @@ static void put_value(struct weir_long_text *out, const struct weir__field *fiel
         weir__out_uint(out, *(const uint32_t *)value);
         break;
     case WEIR__INT:
-        weir__out_int(out, *(const int *)value);
+        put_int(out, *(const int *)value);
         break;
     case WEIR__BOOL:
         weir__out_raw(out, *(const bool *)value ? "true" : "false");

@@ -74,7 +74,6 @@ void weir__out_raw(struct weir_long_text *out, const char *text);
 void weir__out_string(struct weir_long_text *out, const char *text);
 // At most 2^63 - 1: JSON readers have no larger whole numbers.
 void weir__out_uint(struct weir_long_text *out, uint64_t number);
-void weir__out_int(struct weir_long_text *out, int64_t number);
 
 // Members of an object: a comma, unless it is the first after the object's brace, then the name and the value.
 void weir__out_key(struct weir_long_text *out, const char *name);

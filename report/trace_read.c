@@ -412,20 +412,16 @@ static bool tell_bad_lines(struct reader *reader)
 
 static struct weir_trace *new_trace(void)
 {
-    struct {
-        struct weir_trace trace; // is what is freed
-        struct weir_trace_storage storage;
-    } *whole = calloc(1, sizeof *whole);
-    struct weir_names *texts = whole ? weir_names_create() : NULL;
+    struct weir_trace *trace = calloc(1, sizeof *trace);
+    struct weir_names *texts = trace ? weir_names_create() : NULL;
     if (!texts) {
-        free(whole);
+        free(trace);
         return NULL;
     }
-    whole->storage.texts = texts;
-    whole->trace.storage = &whole->storage;
-    whole->trace.meta = (struct weir_trace_meta){
+    trace->texts = texts;
+    trace->meta = (struct weir_trace_meta){
         .program = "", .weir = "", .backend = "", .plugins = "", .source = ""};
-    return &whole->trace;
+    return trace;
 }
 
 // `source`, and the fields that messages need, are set.
@@ -476,18 +472,18 @@ void weir_trace_destroy(struct weir_trace **trace)
     struct weir_trace *it = trace ? *trace : NULL;
     if (!it)
         return;
+    for (size_t i = 0; i < it->operation_count; i++) {
+        free((void *)it->operations[i].waits);
+        free((void *)it->operations[i].scalars);
+        free((void *)it->operations[i].collective);
+    }
     free(it->devices);
     free(it->queues);
     free(it->threads);
     free(it->operations);
     free(it->spans);
     free(it->notes);
-    while (it->storage->blocks) {
-        struct weir__block *next = it->storage->blocks->next;
-        free(it->storage->blocks);
-        it->storage->blocks = next;
-    }
-    weir_names_destroy(it->storage->texts);
+    weir_names_destroy(it->texts);
     free(it);
     *trace = NULL;
 }

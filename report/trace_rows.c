@@ -2,6 +2,7 @@
 #include "report/trace_reader.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/region.h>
@@ -61,14 +62,14 @@ static const char *text_of(const struct weir__rows *rows, const json_t *object, 
 {
     static const struct weir__field field = {.type = WEIR__TEXT};
     const char *text;
-    weir__in_value(&field, json_object_get(object, key), rows->trace->storage->texts, &text);
+    weir__in_value(&field, json_object_get(object, key), rows->trace->texts, &text);
     return text;
 }
 
 static void read_fields(const struct weir__rows *rows, const struct weir__field *fields,
                         const json_t *value, void *item)
 {
-    weir__in_fields(fields, value, rows->trace->storage->texts, item);
+    weir__in_fields(fields, value, rows->trace->texts, item);
 }
 
 static size_t count_lists(const json_t *list)
@@ -83,7 +84,7 @@ static size_t count_lists(const json_t *list)
 static void *read_lists(struct weir__rows *rows, const struct weir__field *fields,
                         const json_t *list, size_t count, size_t size)
 {
-    char *items = weir__trace_allocate(rows->trace->storage, count * size);
+    char *items = malloc(count * size);
     size_t used = 0;
     if (!items) {
         weir__rows_no_memory(rows);
@@ -136,8 +137,7 @@ static bool read_collective(struct weir__rows *rows, struct weir_trace_operation
 {
     if (!json_is_array(list))
         return true;
-    struct weir_trace_collective *collective =
-        weir__trace_allocate(rows->trace->storage, sizeof *collective);
+    struct weir_trace_collective *collective = malloc(sizeof *collective);
     if (!collective)
         return weir__rows_no_memory(rows);
     read_fields(rows, weir__collective_fields, list, collective);
