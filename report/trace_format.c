@@ -186,10 +186,18 @@ const struct weir__field weir__queue_fields[] = {
     {0},
 };
 
+// An extent.
+static const struct weir__field triple_fields[] = {
+    {0, WEIR__SMALL, NULL, true, NULL},
+    {sizeof(uint32_t), WEIR__SMALL, NULL, true, NULL},
+    {2 * sizeof(uint32_t), WEIR__SMALL, NULL, true, NULL},
+    {0},
+};
+
 const struct weir__field weir__operation_fields[] = {
     WEIR__UNLESS_0(weir_trace_operation, bytes, WEIR__COUNT, "bytes"),
-    WEIR__UNLESS_0(weir_trace_operation, grid, WEIR__TRIPLE, "grid"),
-    WEIR__UNLESS_0(weir_trace_operation, block, WEIR__TRIPLE, "block"),
+    {offsetof(struct weir_trace_operation, grid), WEIR__ITEM, "grid", false, triple_fields},
+    {offsetof(struct weir_trace_operation, block), WEIR__ITEM, "block", false, triple_fields},
     WEIR__ALWAYS(weir_trace_operation, sequence, WEIR__COUNT, "weir.sequence"),
     WEIR__ALWAYS(weir_trace_operation, kind, WEIR__KIND, "weir.kind"),
     WEIR__ALWAYS(weir_trace_operation, engine, WEIR__ENGINE, "weir.engine"),
@@ -345,15 +353,6 @@ void weir__out_double_field(struct weir_long_text *out, const char *name, double
     put_double(out, number);
 }
 
-static void put_triple(struct weir_long_text *out, const uint32_t triple[3])
-{
-    for (size_t i = 0; i < 3; i++) {
-        put(out, i == 0 ? "[" : ",", 1);
-        weir__out_uint(out, triple[i]);
-    }
-    put(out, "]", 1);
-}
-
 static void put_value(struct weir_long_text *out, const struct weir__field *field,
                       const void *value)
 {
@@ -388,9 +387,6 @@ static void put_value(struct weir_long_text *out, const struct weir__field *fiel
     case WEIR__REAL:
         put_double(out, *(const double *)value);
         break;
-    case WEIR__TRIPLE:
-        put_triple(out, value);
-        break;
     case WEIR__ITEM:
         weir__out_item(out, field->own, value);
         break;
@@ -413,7 +409,7 @@ static bool is_there(const struct weir__field *field, const void *value)
     case WEIR__BOOL:
         return *(const bool *)value;
     default:
-        return *(const unsigned *)value != 0; // also of an int, and the first of a triple
+        return *(const unsigned *)value != 0; // also of an int, and the first of an extent
     }
 }
 
@@ -507,10 +503,6 @@ void weir__in_value(const struct weir__field *field, const json_t *value, struct
         break;
     case WEIR__REAL:
         *(double *)out = json_number_value(value);
-        break;
-    case WEIR__TRIPLE:
-        for (size_t i = 0; i < 3; i++)
-            ((uint32_t *)out)[i] = small_of(json_array_get(value, i));
         break;
     case WEIR__ITEM:
         weir__in_fields(field->own, value, texts, out);

@@ -25,7 +25,6 @@ enum weir__field_type {
     WEIR__INT,    // int
     WEIR__BOOL,   // not of a list
     WEIR__REAL,   // double
-    WEIR__TRIPLE, // uint32_t[3]
     WEIR__ITEM,   // a structure with fields of its own
     WEIR__HINT,   // whether a weir_check_kind is that of a hint; it is not read
     // By their names.

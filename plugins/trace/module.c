@@ -408,19 +408,17 @@ static weir_status buffer_create(const struct weir_link *link, weir_device *devi
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer)
 {
-    enum weir_trace_memory *memory = link->host->allocate(sizeof *memory);
-    if (!memory)
-        return no_memory(link, "a buffer");
-    *memory = setup->placement == WEIR_PLACE_HOST      ? WEIR_TRACE_PINNED_MEMORY
-              : setup->placement == WEIR_PLACE_MANAGED ? WEIR_TRACE_MANAGED_MEMORY
-                                                       : WEIR_TRACE_DEVICE_MEMORY;
-    *out_data = memory;
+    static const enum weir_trace_memory device_memory = WEIR_TRACE_DEVICE_MEMORY,
+                                        pinned = WEIR_TRACE_PINNED_MEMORY,
+                                        managed = WEIR_TRACE_MANAGED_MEMORY;
+    *out_data = (void *)(setup->placement == WEIR_PLACE_HOST      ? &pinned
+                         : setup->placement == WEIR_PLACE_MANAGED ? &managed
+                                                                  : &device_memory);
     return WEIR_OK;
 }
 
 static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
 {
-    link->host->release(weir_buffer_data(link, object));
 }
 
 static const struct weir_module_ops ops = {
