@@ -12,6 +12,7 @@
 #include "base/json/json.h"
 #include "base/table.h"
 #include "base/text.h"
+#include "report/trace_format.h"
 
 // Kinds.
 
@@ -51,118 +52,94 @@ const char *weir_findings_kind_name(weir_check_kind kind)
 
 weir_check_kind weir_findings_kind(const char *name)
 {
-    for (size_t i = 0; i < KIND_COUNT; i++)
-        if (strcmp(kinds[i].name, name) == 0)
-            return kinds[i].kind;
-    return (weir_check_kind)0;
+    return (weir_check_kind)weir__named(WEIR__FINDING, name, strlen(name));
 }
 
 // The report as JSON.
 
-#define FLAGS JSON_INDENT(1)
+_Static_assert(sizeof(size_t) == sizeof(uint64_t), "offsets and sizes are counts");
 
-// Texts from programs may hold bytes that are not UTF-8.
-static json_t *text_of(const char *text)
+static const struct weir__field use_fields[] = {
+    WEIR__ALWAYS(weir_check_use, operation, WEIR__TEXT, "operation"),
+    WEIR__ALWAYS(weir_check_use, access, WEIR__ACCESS, "access"),
+    WEIR__ALWAYS(weir_check_use, assumed, WEIR__BOOL, "assumed"),
+    WEIR__ALWAYS(weir_check_use, queue, WEIR__TEXT, "queue"),
+    WEIR__ALWAYS(weir_check_use, queue_id, WEIR__COUNT, "queue_id"),
+    WEIR__ALWAYS(weir_check_use, sequence, WEIR__COUNT, "sequence"),
+    WEIR__ALWAYS(weir_check_use, kernel, WEIR__TEXT, "kernel"),
+    WEIR__ALWAYS(weir_check_use, file, WEIR__TEXT, "file"),
+    WEIR__ALWAYS(weir_check_use, line, WEIR__INT, "line"),
+    WEIR__ALWAYS(weir_check_use, offset, WEIR__COUNT, "offset"),
+    WEIR__ALWAYS(weir_check_use, size, WEIR__COUNT, "size"),
+    WEIR__ALWAYS(weir_check_use, region, WEIR__TEXT, "region"),
+    WEIR__ALWAYS(weir_check_use, region_number, WEIR__NUMBER, "region_number"),
+    {0},
+};
+
+static const struct weir__field finding_fields[] = {
+    WEIR__ALWAYS(weir_check_finding, kind, WEIR__FINDING, "kind"),
+    WEIR__ALWAYS(weir_check_finding, kind, WEIR__HINT, "hint"),
+    WEIR__ALWAYS(weir_check_finding, count, WEIR__COUNT, "count"),
+    WEIR__ALWAYS(weir_check_finding, buffer, WEIR__TEXT, "buffer"),
+    WEIR__ALWAYS(weir_check_finding, buffer_id, WEIR__COUNT, "buffer_id"),
+    WEIR__ALWAYS(weir_check_finding, offset, WEIR__COUNT, "offset"),
+    WEIR__ALWAYS(weir_check_finding, size, WEIR__COUNT, "size"),
+    {offsetof(struct weir_check_finding, first), WEIR__ITEM, "first", true, use_fields},
+    {offsetof(struct weir_check_finding, second), WEIR__ITEM, "second", true, use_fields},
+    WEIR__ALWAYS(weir_check_finding, message, WEIR__TEXT, "message"),
+    WEIR__ALWAYS(weir_check_finding, remedy, WEIR__TEXT, "remedy"),
+    WEIR__ALWAYS(weir_check_finding, suppression, WEIR__REASON, "suppression"),
+    {0},
+};
+
+static const struct weir__field rule_fields[] = {
+    WEIR__UNLESS_0(weir_suppression, kind, WEIR__FINDING, "kind"),
+    WEIR__ALWAYS(weir_suppression, first, WEIR__TEXT, "first"),
+    WEIR__ALWAYS(weir_suppression, second, WEIR__TEXT, "second"),
+    WEIR__ALWAYS(weir_suppression, buffer, WEIR__TEXT, "buffer"),
+    WEIR__ALWAYS(weir_suppression, reason, WEIR__TEXT, "reason"),
+    WEIR__ALWAYS(weir_suppression, used, WEIR__COUNT, "used"),
+    {0},
+};
+
+static const struct weir__field head_fields[] = {
+    WEIR__ALWAYS(weir_findings, program, WEIR__TEXT, "program"),
+    WEIR__ALWAYS(weir_findings, process, WEIR__COUNT, "process"),
+    WEIR__ALWAYS(weir_findings, complete, WEIR__BOOL, "complete"),
+    WEIR__ALWAYS(weir_findings, dropped, WEIR__COUNT, "dropped"),
+    WEIR__ALWAYS(weir_findings, suppressions, WEIR__TEXT, "suppressions_file"),
+    {0},
+};
+
+static const struct weir__field sum_fields[] = {
+    WEIR__ALWAYS(weir_findings_sum, errors, WEIR__COUNT, "errors"),
+    WEIR__ALWAYS(weir_findings_sum, hints, WEIR__COUNT, "hints"),
+    WEIR__ALWAYS(weir_findings_sum, suppressed, WEIR__COUNT, "suppressed"),
+    {0},
+};
+
+// NULL if out of memory.
+static char *end_text(struct weir_long_text *text)
 {
-    char *shown = weir_text_escaped(text, "");
-    json_t *value = shown ? json_string(shown) : NULL;
-    free(shown);
-    return value;
+    if (!text->failed)
+        return text->text;
+    free(text->text);
+    return NULL;
 }
 
-// All of them NULL if out of memory.
-
-static json_t *use_of(const struct weir_check_use *use)
-{
-    static const char *const accesses[] = {"none", "read", "write", "read-write"};
-    const bool numbered = use->region_number != UINT64_MAX; // WEIR_NO_NUMBER
-    return json_pack("{s:o, s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o}",
-                     "operation", text_of(use->operation), "access",
-                     accesses[use->access & WEIR_ACCESS_READ_WRITE], "assumed", (int)use->assumed,
-                     "queue", text_of(use->queue), "queue_id", weir_json_count(use->queue_id),
-                     "sequence", weir_json_count(use->sequence), "kernel", text_of(use->kernel),
-                     "file", text_of(use->file), "line", use->line, "offset",
-                     weir_json_count(use->offset), "size", weir_json_count(use->size), "region",
-                     text_of(use->region), "region_number",
-                     numbered ? weir_json_count(use->region_number) : json_null());
-}
-
-static json_t *finding_of(const struct weir_check_finding *finding)
-{
-    return json_pack("{s:s, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
-                     weir_findings_kind_name(finding->kind), "hint",
-                     finding->kind >= WEIR_CHECK_FIRST_HINT, "count",
-                     weir_json_count(finding->count), "buffer", text_of(finding->buffer),
-                     "buffer_id", weir_json_count(finding->buffer_id), "offset",
-                     weir_json_count(finding->offset), "size", weir_json_count(finding->size),
-                     "first", use_of(&finding->first), "second", use_of(&finding->second),
-                     "message", text_of(finding->message), "remedy", text_of(finding->remedy),
-                     "suppression",
-                     finding->suppression ? text_of(finding->suppression) : json_null());
-}
-
-void weir_findings_list(const struct weir_findings *findings, size_t first,
-                        struct weir_long_text *text)
-{
-    for (size_t i = first; i < findings->count; i++) {
-        char *made = weir_json_text(finding_of(&findings->items[i]), true, FLAGS, NULL);
-        weir_long_text_add(text, "%s%s", i ? "," : "", made ? made : "");
-        text->failed = text->failed || !made;
-        free(made);
-    }
-}
-
-static json_t *rules_of(const struct weir_findings *findings, bool *ok)
-{
-    json_t *rules = json_array();
-    for (size_t i = 0; i < findings->rule_count; i++) {
-        const struct weir_suppression *rule = &findings->rules[i];
-        weir_json_append(rules,
-                         json_pack("{s:s*, s:o, s:o, s:o, s:o, s:o}", "kind",
-                                   rule->kind ? weir_findings_kind_name(rule->kind) : NULL, "first",
-                                   text_of(rule->first), "second", text_of(rule->second), "buffer",
-                                   text_of(rule->buffer), "reason", text_of(rule->reason), "used",
-                                   weir_json_count(rule->used)),
-                         ok);
-    }
-    return rules;
-}
-
-// All but the findings.
-static char *frame_of(const struct weir_findings *findings)
-{
-    const struct weir_findings_sum sum = weir_findings_sum(findings);
-    bool ok = true;
-    json_t *root =
-        json_pack("{s:i, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "weir_check", 1, "program",
-                  text_of(findings->program), "process", weir_json_count(findings->process),
-                  "complete", (int)findings->complete, "errors", weir_json_count(sum.errors),
-                  "hints", weir_json_count(sum.hints), "suppressed",
-                  weir_json_count(sum.suppressed), "dropped", weir_json_count(findings->dropped),
-                  "suppressions_file", text_of(findings->suppressions), "suppressions",
-                  rules_of(findings, &ok));
-    return weir_json_text(root, ok, FLAGS, NULL);
-}
-
-// The list is long, and need not be made again each time: it is put before the brace that ends the frame.
 char *weir_findings_json(const struct weir_findings *findings)
 {
-    struct weir_long_text made = {.text = NULL};
-    if (!findings->list)
-        weir_findings_list(findings, 0, &made);
-    const char *list = findings->list ? findings->list : made.text ? made.text : "";
-    char *frame = made.failed ? NULL : frame_of(findings);
-    const char *end = frame ? strrchr(frame, '}') : NULL;
-    struct weir_long_text text = {.failed = !end};
-    if (end)
-        weir_long_text_add(&text, "%.*s, \"findings\": [%s]%s", (int)(end - frame), frame, list,
-                           end);
-    free(frame);
-    free(made.text);
-    if (!text.failed)
-        return text.text;
-    free(text.text);
-    return NULL;
+    const struct weir_findings_sum sum = weir_findings_sum(findings);
+    struct weir_long_text text = {.text = NULL};
+    weir__out_raw(&text, "{\"weir_check\":1");
+    weir__out_fields(&text, head_fields, findings);
+    weir__out_fields(&text, sum_fields, &sum);
+    weir__out_items(&text, "suppressions", rule_fields, findings->rules, findings->rule_count,
+                    sizeof *findings->rules);
+    weir__out_items(&text, "findings", finding_fields, findings->items, findings->count,
+                    sizeof *findings->items);
+    weir__out_raw(&text, "}\n");
+    return end_text(&text);
 }
 
 // The report as SARIF 2.1.0, for tools of code review. A result is placed at the second line, where
@@ -264,7 +241,7 @@ char *weir_findings_sarif(const struct weir_findings *findings)
                              "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0",
                              "runs", "tool", tool(&ok), "invocations", "executionSuccessful",
                              (int)(findings->complete && !findings->dropped), "results", results);
-    return weir_json_text(root, ok, FLAGS, NULL);
+    return weir_json_text(root, ok, JSON_INDENT(1), NULL);
 }
 
 // The report as text, and what its forms share.
@@ -332,10 +309,7 @@ char *weir_findings_text(const struct weir_findings *findings)
     if (!findings->complete)
         weir_long_text_add(&text, "; the program had not closed its runtime");
     weir_long_text_add(&text, "\n");
-    if (!text.failed)
-        return text.text;
-    free(text.text);
-    return NULL;
+    return end_text(&text);
 }
 
 // The reader of the JSON report. Several are added up, since a program may have several processes
@@ -376,62 +350,6 @@ void weir_findings_reader_destroy(weir_findings_reader **reader)
     *reader = NULL;
 }
 
-// Values.
-
-static const char *text_at(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-
-static uint64_t count_at(const json_t *object, const char *key)
-{
-    const json_int_t number = json_integer_value(json_object_get(object, key));
-    return number > 0 ? (uint64_t)number : 0;
-}
-
-static struct weir_check_use use_at(const json_t *finding, const char *key)
-{
-    const json_t *object = json_object_get(finding, key);
-    const json_t *number = json_object_get(object, "region_number");
-    const uint64_t line = count_at(object, "line");
-    const char *access = text_at(object, "access");
-    return (struct weir_check_use){
-        .operation = text_at(object, "operation"),
-        .access = (weir_access)((strstr(access, "read") ? WEIR_ACCESS_READ : 0) |
-                                (strstr(access, "write") ? WEIR_ACCESS_WRITE : 0)),
-        .assumed = json_is_true(json_object_get(object, "assumed")),
-        .queue = text_at(object, "queue"),
-        .queue_id = count_at(object, "queue_id"),
-        .sequence = count_at(object, "sequence"),
-        .kernel = text_at(object, "kernel"),
-        .file = text_at(object, "file"),
-        .line = line < INT32_MAX ? (int)line : 0,
-        .offset = count_at(object, "offset"),
-        .size = count_at(object, "size"),
-        .region = text_at(object, "region"),
-        .region_number = json_is_integer(number) ? count_at(object, "region_number") : UINT64_MAX,
-    };
-}
-
-static struct weir_check_finding finding_at(const json_t *object)
-{
-    const json_t *suppression = json_object_get(object, "suppression");
-    return (struct weir_check_finding){
-        .kind = weir_findings_kind(text_at(object, "kind")),
-        .count = count_at(object, "count"),
-        .buffer = text_at(object, "buffer"),
-        .buffer_id = count_at(object, "buffer_id"),
-        .offset = count_at(object, "offset"),
-        .size = count_at(object, "size"),
-        .first = use_at(object, "first"),
-        .second = use_at(object, "second"),
-        .message = text_at(object, "message"),
-        .remedy = text_at(object, "remedy"),
-        .suppression = json_string_value(suppression),
-    };
-}
-
 // Adding.
 
 static bool is_same_line(const struct weir_check_use *a, const struct weir_check_use *b)
@@ -441,7 +359,8 @@ static bool is_same_line(const struct weir_check_use *a, const struct weir_check
 
 static bool read_finding(weir_findings_reader *reader, const json_t *object)
 {
-    const struct weir_check_finding finding = finding_at(object);
+    struct weir_check_finding finding;
+    weir__in_fields(finding_fields, object, NULL, &finding);
     for (size_t i = 0; i < reader->all.count; i++) {
         struct weir_check_finding *there = &reader->items[i];
         if (there->kind == finding.kind && is_same_line(&there->first, &finding.first) &&
@@ -461,8 +380,10 @@ static bool read_finding(weir_findings_reader *reader, const json_t *object)
 
 static bool add_rule(weir_findings_reader *reader, const json_t *object, size_t index)
 {
+    struct weir_suppression rule;
+    weir__in_fields(rule_fields, object, NULL, &rule);
     if (index < reader->all.rule_count) {
-        reader->rules[index].used += count_at(object, "used");
+        reader->rules[index].used += rule.used;
         return true;
     }
     struct weir_suppression *rules =
@@ -470,14 +391,7 @@ static bool add_rule(weir_findings_reader *reader, const json_t *object, size_t 
     if (!rules)
         return false;
     reader->rules = rules;
-    rules[reader->all.rule_count++] = (struct weir_suppression){
-        .kind = weir_findings_kind(text_at(object, "kind")),
-        .first = text_at(object, "first"),
-        .second = text_at(object, "second"),
-        .buffer = text_at(object, "buffer"),
-        .reason = text_at(object, "reason"),
-        .used = count_at(object, "used"),
-    };
+    rules[reader->all.rule_count++] = rule;
     return true;
 }
 
@@ -485,11 +399,13 @@ static bool add_rule(weir_findings_reader *reader, const json_t *object, size_t 
 static bool is_report(const json_t *root)
 {
     const json_t *findings = json_object_get(root, "findings");
-    if (count_at(root, "weir_check") != 1 || !json_is_array(findings))
+    if (json_integer_value(json_object_get(root, "weir_check")) != 1 || !json_is_array(findings))
         return false;
-    for (size_t i = 0; i < json_array_size(findings); i++)
-        if (!weir_findings_kind(text_at(json_array_get(findings, i), "kind")))
+    for (size_t i = 0; i < json_array_size(findings); i++) {
+        const json_t *kind = json_object_get(json_array_get(findings, i), "kind");
+        if (!json_is_string(kind) || !weir_findings_kind(json_string_value(kind)))
             return false;
+    }
     return true;
 }
 
@@ -497,16 +413,18 @@ static bool add_root(weir_findings_reader *reader, json_t *root)
 {
     const json_t *findings = json_object_get(root, "findings");
     const json_t *rules = json_object_get(root, "suppressions");
+    struct weir_findings head;
     bool ok = true;
     if (json_array_append_new(reader->roots, root) != 0)
         return false;
+    weir__in_fields(head_fields, root, NULL, &head);
     if (!reader->all.program[0])
-        reader->all.program = text_at(root, "program");
-    reader->all.process = count_at(root, "process");
-    reader->all.complete &= json_is_true(json_object_get(root, "complete"));
-    reader->all.dropped += count_at(root, "dropped");
+        reader->all.program = head.program;
+    reader->all.process = head.process;
+    reader->all.complete &= head.complete;
+    reader->all.dropped += head.dropped;
     if (!reader->all.suppressions[0])
-        reader->all.suppressions = text_at(root, "suppressions_file");
+        reader->all.suppressions = head.suppressions;
     for (size_t i = 0; ok && i < json_array_size(findings); i++)
         ok = read_finding(reader, json_array_get(findings, i));
     for (size_t i = 0; ok && i < json_array_size(rules); i++)

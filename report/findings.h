@@ -25,8 +25,7 @@ struct weir_findings {
     bool complete; // the runtime was closed
     const struct weir_check_finding *items;
     size_t count;
-    const char *list; // the items, from weir_findings_list(), for the JSON; NULL: it is made
-    uint64_t dropped; // uses in pairs of lines for which there was no room
+    uint64_t dropped;         // uses in pairs of lines for which there was no room
     const char *suppressions; // the file, or ""
     const struct weir_suppression *rules;
     size_t rule_count;
@@ -53,9 +52,6 @@ struct weir_findings_sum weir_findings_sum(const struct weir_findings *findings)
 // Ownership: the caller's, to be freed with free().
 char *weir_findings_text(const struct weir_findings *findings);
 char *weir_findings_json(const struct weir_findings *findings);
-// Adds the items from `first` on to the text, as JSON has them between brackets.
-void weir_findings_list(const struct weir_findings *findings, size_t first,
-                        struct weir_long_text *text);
 // SARIF 2.1.0. https://docs.oasis-open.org/sarif/sarif/v2.1.0/
 char *weir_findings_sarif(const struct weir_findings *findings);
 

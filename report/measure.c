@@ -11,12 +11,12 @@
 
 void weir__cover_add(struct weir__cover *it, uint64_t begin, uint64_t end)
 {
-    if (begin < it->end)
-        begin = it->end;
+    if (it->covered > 0 && end > it->begin)
+        end = it->begin;
     if (end <= begin)
         return;
     it->covered += end - begin;
-    it->end = end;
+    it->begin = begin;
 }
 
 // Makes runs from operations: cut to the window, in order, each with its latest start.
@@ -32,15 +32,6 @@ static int by_begin(const void *a, const void *b)
     return x->operation < y->operation ? -1 : x->operation > y->operation;
 }
 
-static int by_certain(const void *a, const void *b, void *runs)
-{
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    const struct weir__run *of = runs;
-    if (of[x].certain != of[y].certain)
-        return of[x].certain < of[y].certain ? -1 : 1;
-    return x < y ? -1 : x > y;
-}
-
 static int by_end(const void *a, const void *b, void *runs)
 {
     const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
@@ -48,19 +39,6 @@ static int by_end(const void *a, const void *b, void *runs)
     if (of[x].end != of[y].end)
         return of[x].end < of[y].end ? -1 : 1;
     return x < y ? -1 : x > y;
-}
-
-// The runs' indexes in that order, or NULL if out of memory.
-static uint32_t *order_runs(const weir_report *report,
-                            int (*order)(const void *a, const void *b, void *runs))
-{
-    uint32_t *indexes = malloc((report->run_count + 1) * sizeof *indexes);
-    if (!indexes)
-        return NULL;
-    for (size_t i = 0; i < report->run_count; i++)
-        indexes[i] = (uint32_t)i;
-    qsort_r(indexes, report->run_count, sizeof *indexes, order, report->runs);
-    return indexes;
 }
 
 static bool is_of_device(const struct weir_trace_operation *operation)
@@ -166,10 +144,12 @@ static bool measure_runs(weir_report *report)
     if (report->trace->operation_count >= UINT32_MAX || !make_runs(report))
         return false;
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
-    report->by_end = order_runs(report, by_end);
-    report->by_certain = order_runs(report, by_certain);
-    if (!report->by_end || !report->by_certain || !find_before(report))
+    report->by_end = malloc((report->run_count + 1) * sizeof *report->by_end);
+    if (!report->by_end || !find_before(report))
         return false;
+    for (size_t i = 0; i < report->run_count; i++)
+        report->by_end[i] = (uint32_t)i;
+    qsort_r(report->by_end, report->run_count, sizeof *report->by_end, by_end, report->runs);
     find_span(report);
     return true;
 }
@@ -180,8 +160,8 @@ static const struct weir_trace_operation *operation_of(const weir_report *report
     return &report->trace->operations[run->operation];
 }
 
-// A table is a grouping of runs: each run belongs to one row, or to none. There are two passes over the runs,
-// in the order of their earliest and of their latest starts, and each row keeps its union.
+// A table is a grouping of runs: each run belongs to one row, or to none. In one pass over the runs each row keeps its
+// unions, with their earliest and with their latest starts.
 
 struct group {
     struct weir__cover most;
@@ -270,24 +250,20 @@ static size_t count_groups(const weir_report *report, weir_report_table table)
 
 static void fill(const weir_report *report, const uint32_t *group_of, struct group *groups)
 {
-    for (size_t i = 0; i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
-        if (group_of[i] == NO_GROUP)
+    for (size_t i = report->run_count; i-- > 0;) {
+        const uint32_t index = report->by_end[i];
+        const struct weir__run *run = &report->runs[index];
+        if (group_of[index] == NO_GROUP)
             continue;
-        struct group *group = &groups[group_of[i]];
+        struct group *group = &groups[group_of[index]];
         weir__cover_add(&group->most, run->begin, run->end);
+        weir__cover_add(&group->least, run->certain, run->end);
         group->row.count++;
         group->row.bytes += operation_of(report, run)->bytes;
         group->row.sum.most_ns += run->end - run->begin;
         group->row.sum.least_ns += run->end - run->certain;
         if (run->end - run->begin > group->row.longest_ns)
             group->row.longest_ns = run->end - run->begin;
-    }
-    for (size_t i = 0; i < report->run_count; i++) {
-        const uint32_t index = report->by_certain[i];
-        const struct weir__run *run = &report->runs[index];
-        if (group_of[index] != NO_GROUP)
-            weir__cover_add(&groups[group_of[index]].least, run->certain, run->end);
     }
 }
 
@@ -377,8 +353,8 @@ static void measure_breakdown(weir_report *report, uint64_t *out_busy)
     struct weir_report_summary *summary = &report->summary;
     struct weir__cover all = {0};
     struct weir__cover compute = {0};
-    for (size_t i = 0; i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
+    for (size_t i = report->run_count; i-- > 0;) {
+        const struct weir__run *run = &report->runs[report->by_end[i]];
         const char *name = operation_of(report, run)->name;
         if (run->of_device)
             weir__cover_add(&all, run->begin, run->end);

@@ -26,17 +26,12 @@
 // With more names than this the last ones are kept from other processes by nothing.
 #define MOST_SOCKETS 64
 
-enum {
-    FREE = -1, // no socket: it is kept from other processes by nothing
-    TAKEN = -2
-};
-
 // The files that runtimes of this process have written, so that none is overwritten.
 struct written {
     struct written *next;
-    int socket; // or FREE
+    int socket; // -1: it is kept from other processes by nothing
     int folder; // with a socket
-    char path[];
+    char path[WEIR_OUTPUT_PATH_SIZE];
 };
 
 static pthread_mutex_t written_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -93,71 +88,68 @@ static unsigned rank_of_job(void)
                : 0;
 }
 
-// A socket that no other process has for the name in that folder, FREE if there can be none, or TAKEN.
-static int bind_name(int folder, const char *name)
+static void let_go(const struct written *file)
 {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct stat status;
-    const int descriptor =
-        fstat(folder, &status) == 0 ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0) : FREE;
-    if (descriptor < 0)
-        return FREE;
-    const int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1,
-                                "weir-output/%" PRIx64 "/%" PRIx64 "/%s", (uint64_t)status.st_dev,
-                                (uint64_t)status.st_ino, name);
-    const size_t used =
-        (size_t)length < sizeof address.sun_path - 1 ? (size_t)length : sizeof address.sun_path - 2;
-    const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
-    if (bind(descriptor, (const struct sockaddr *)&address, size) == 0)
-        return descriptor;
-    const bool taken = errno == EADDRINUSE;
-    close(descriptor);
-    return taken ? TAKEN : FREE;
+    if (file->socket >= 0)
+        close(file->socket);
+    if (file->folder >= 0)
+        close(file->folder);
 }
 
-// The same for a path. The folder stands for all its names; it stays open with the socket, as the inode of a removed
-// folder would be given to the next one. Its birth would not tell the two apart: that of a folder of an overlay changes
-// with the first file in it.
-static int take(const char *path, int *out_folder)
+// Binds the socket for the path. False: another process has the name. The folder stands for all its names; it stays open
+// with the socket, as the inode of a removed folder would be given to the next one. Its birth would not tell the two
+// apart: that of a folder of an overlay changes with the first file in it.
+static bool take(struct written *file)
 {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     char folder[WEIR_OUTPUT_PATH_SIZE];
-    const char *name = name_in(path);
-    snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
-    *out_folder =
-        socket_count < MOST_SOCKETS ? open(*folder ? folder : ".", O_PATH | O_CLOEXEC) : FREE;
-    if (*out_folder < 0)
-        return FREE;
-    const int descriptor = bind_name(*out_folder, name);
-    if (descriptor < 0)
-        close(*out_folder);
-    return descriptor;
+    struct stat status;
+    const char *name = name_in(file->path);
+    const size_t room = sizeof address.sun_path - 1;
+    snprintf(folder, sizeof folder, "%.*s", (int)(name - file->path), file->path);
+    file->folder =
+        socket_count < MOST_SOCKETS ? open(*folder ? folder : ".", O_PATH | O_CLOEXEC) : -1;
+    file->socket = file->folder >= 0 && fstat(file->folder, &status) == 0
+                       ? socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)
+                       : -1;
+    bool taken = false;
+    if (file->socket >= 0) {
+        const size_t length =
+            (size_t)snprintf(address.sun_path + 1, room, "weir-output/%" PRIx64 "/%" PRIx64 "/%s",
+                             (uint64_t)status.st_dev, (uint64_t)status.st_ino, name);
+        const size_t used = length < room ? length : room - 1;
+        const socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + used);
+        if (bind(file->socket, (const struct sockaddr *)&address, size) == 0)
+            return true;
+        taken = errno == EADDRINUSE;
+    }
+    let_go(file);
+    file->socket = file->folder = -1;
+    return !taken;
 }
 
 static void claim(const char *wanted, char *path)
 {
-    int descriptor = FREE, folder = FREE;
+    struct written found = {.socket = -1, .folder = -1};
     snprintf(path, WEIR_OUTPUT_PATH_SIZE, "%s", wanted);
     if (is_special(wanted))
         return;
     pthread_mutex_lock(&written_lock);
-    for (unsigned number = 2; number < 10000; number++) {
-        descriptor = is_written(path) ? TAKEN : take(path, &folder);
-        if (descriptor != TAKEN)
+    for (unsigned number = 1; number < 10000; number++) {
+        if (number > 1)
+            number_path(wanted, "", number, path, WEIR_OUTPUT_PATH_SIZE);
+        memcpy(found.path, path, sizeof found.path);
+        if (!is_written(path) && take(&found))
             break;
-        number_path(wanted, "", number, path, WEIR_OUTPUT_PATH_SIZE);
     }
-    struct written *file = malloc(sizeof *file + strlen(path) + 1);
-    if (!file && descriptor >= 0) {
-        close(descriptor);
-        close(folder);
-    }
+    struct written *file = malloc(sizeof *file);
     if (file) {
-        memcpy(file->path, path, strlen(path) + 1);
-        file->socket = descriptor;
-        file->folder = folder;
-        socket_count += descriptor >= 0;
+        *file = found;
         file->next = written_files;
         written_files = file;
+        socket_count += file->socket >= 0;
+    } else {
+        let_go(&found);
     }
     pthread_mutex_unlock(&written_lock);
 }
@@ -170,11 +162,8 @@ void weir_output_path_give_back(const char *path)
         if (strcmp(file->path, path) != 0)
             continue;
         *at = file->next;
-        if (file->socket >= 0) {
-            close(file->socket);
-            close(file->folder);
-            socket_count--;
-        }
+        socket_count -= file->socket >= 0;
+        let_go(file);
         free(file);
         break;
     }

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/region.h>
-
 #include "base/file.h"
 #include "base/text.h"
 #include "report/findings.h"
@@ -16,7 +14,8 @@
 
 // The page is a template (page.html) with places for the trace, the report and the findings, all as JSON; the
 // report and the findings are those of weir_report_json() and weir_findings_json().
-// Operations are written as columns, and each text once: 100,000 operations are about 10 MB.
+// Operations and waits are rows of numbers, which page.html names, and each text is written once: 100,000 operations are
+// about 10 MB.
 // All are in script elements, which only "<" could end early, so it is escaped. It only occurs in
 // strings.
 
@@ -27,6 +26,7 @@ struct page {
     struct weir_names *texts;
     struct weir_long_text *out;
     weir_file_writer *file;
+    bool any_row; // in the list that is written
     bool no_memory;
 };
 
@@ -74,11 +74,6 @@ static uint64_t text_number(struct page *page, const char *text)
     return number == SIZE_MAX ? 0 : number;
 }
 
-static uint64_t title_number(struct page *page, const struct weir_trace_operation *operation)
-{
-    return text_number(page, weir_trace_operation_title(operation).text);
-}
-
 static uint64_t grid_number(struct page *page, const struct weir_trace_operation *operation)
 {
     char text[128] = "";
@@ -95,111 +90,57 @@ static uint64_t flags_of(const struct weir_trace_operation *operation)
            (operation->failed ? 4u : 0);
 }
 
-// Where a column's numbers come from.
-enum source {
-    NUMBER, // uint64_t
-    SMALL,  // uint32_t
-    KEPT,   // a text
-    TITLE,
-    GRID,
-    ENGINE,
-    FLAGS,
-    LINE,
-};
-
-#define FIELD(field) offsetof(struct weir_trace_operation, field)
-
-static const struct column {
-    const char *name;
-    enum source source;
-    size_t offset; // of the first three
-} columns[] = {
-    {"queue", SMALL, FIELD(queue_index)},
-    {"sequence", NUMBER, FIELD(sequence)},
-    {"engine", ENGINE, 0},
-    {"flags", FLAGS, 0},
-    {"bytes", NUMBER, FIELD(bytes)},
-    {"title", TITLE, 0},
-    {"label", KEPT, FIELD(label)},
-    {"dst", KEPT, FIELD(dst_label)},
-    {"src", KEPT, FIELD(src_label)},
-    {"grid", GRID, 0},
-    {"file", KEPT, FIELD(file)},
-    {"line", LINE, 0},
-    {"region", KEPT, FIELD(region)},
-    {"thread", NUMBER, FIELD(thread)},
-    {"submit", NUMBER, FIELD(submit_ns)},
-    {"submit_end", NUMBER, FIELD(submit_end_ns)},
-    {"start", NUMBER, FIELD(start_ns)},
-    {"certain", NUMBER, FIELD(latest_start_ns)},
-    {"end", NUMBER, FIELD(end_ns)},
-};
-
-static uint64_t number_of(struct page *page, const struct column *column, size_t index)
+static void write_row(struct page *page, const uint64_t *numbers, size_t count)
 {
-    const struct weir_trace_operation *operation = &page->trace->operations[index];
-    const void *field = (const char *)operation + column->offset;
-    switch (column->source) {
-    case NUMBER:
-        return *(const uint64_t *)field;
-    case SMALL:
-        return *(const uint32_t *)field;
-    case KEPT:
-        return text_number(page, *(const char *const *)field);
-    case TITLE:
-        return title_number(page, operation);
-    case GRID:
-        return grid_number(page, operation);
-    case ENGINE:
-        return operation->engine;
-    case FLAGS:
-        return flags_of(operation);
-    case LINE:
-        break;
+    raw(page, page->any_row ? ",\n[" : "\n[");
+    for (size_t i = 0; i < count; i++) {
+        raw(page, i ? "," : "");
+        weir__out_uint(page->out, numbers[i]);
     }
-    return operation->line > 0 ? (uint64_t)operation->line : 0;
+    raw(page, "]");
+    page->any_row = true;
+    hand_over(page);
 }
 
-static void write_operations(struct page *page)
+static void write_operation(struct page *page, const struct weir_trace_operation *it)
 {
-    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
-        weir__out_key(page->out, columns[k].name);
-        raw(page, "[");
-        for (size_t i = 0; i < page->trace->operation_count; i++) {
-            if (i > 0)
-                raw(page, ",");
-            weir__out_uint(page->out, number_of(page, &columns[k], i));
-        }
-        raw(page, "]\n");
-        hand_over(page);
+    const uint64_t numbers[] = {
+        it->queue_index,
+        it->sequence,
+        it->engine,
+        flags_of(it),
+        it->bytes,
+        text_number(page, weir_trace_operation_title(it).text),
+        text_number(page, it->label),
+        text_number(page, it->dst_label),
+        text_number(page, it->src_label),
+        grid_number(page, it),
+        text_number(page, it->file),
+        it->line > 0 ? (uint64_t)it->line : 0,
+        text_number(page, it->region),
+        it->thread,
+        it->submit_ns,
+        it->submit_end_ns,
+        it->start_ns,
+        it->latest_start_ns,
+        it->end_ns,
+    };
+    write_row(page, numbers, sizeof numbers / sizeof *numbers);
+}
+
+// The waits of an operation: its index, and that of the one that it waits for, which may be past all.
+static void write_waits(struct page *page, size_t index)
+{
+    const struct weir_trace_operation *it = &page->trace->operations[index];
+    for (size_t i = 0; i < it->wait_count; i++) {
+        const uint64_t numbers[] = {index, it->waits[i].operation,
+                                    text_number(page, it->waits[i].file),
+                                    it->waits[i].line > 0 ? (uint64_t)it->waits[i].line : 0};
+        write_row(page, numbers, sizeof numbers / sizeof *numbers);
     }
 }
 
-static void write_waits(struct page *page)
-{
-    static const char *const names[] = {"to", "from", "file", "line"};
-    for (size_t column = 0; column < sizeof names / sizeof *names; column++) {
-        bool any = false;
-        weir__out_key(page->out, names[column]);
-        raw(page, "[");
-        for (size_t i = 0; i < page->trace->operation_count; i++) {
-            const struct weir_trace_operation *operation = &page->trace->operations[i];
-            for (size_t w = 0; w < operation->wait_count; w++, any = true) {
-                const struct weir_trace_wait *wait = &operation->waits[w];
-                const int64_t from =
-                    wait->operation == WEIR_TRACE_NO_INDEX ? -1 : (int64_t)wait->operation;
-                const int64_t numbers[] = {(int64_t)i, from, (int64_t)text_number(page, wait->file),
-                                           wait->line};
-                raw(page, any ? "," : "");
-                weir__out_int(page->out, numbers[column]);
-            }
-        }
-        raw(page, "]\n");
-        hand_over(page);
-    }
-}
-
-// Devices, queues and threads are few.
+// What is not of operations.
 
 static const struct weir__field device_fields[] = {
     WEIR__ALWAYS(weir_trace_device, name, WEIR__TEXT, "name"),
@@ -220,51 +161,36 @@ static const struct weir__field thread_fields[] = {
     {0},
 };
 
-static void write_objects(struct page *page, const struct weir__field *fields, const void *items,
-                          size_t count, size_t size)
-{
-    for (size_t i = 0; i < count; i++) {
-        raw(page, i ? ",{" : "{");
-        weir__out_fields(page->out, fields, (const char *)items + i * size);
-        raw(page, "}");
-    }
-}
-
-static void write_spans(struct page *page)
-{
-    for (size_t i = 0; i < page->trace->span_count; i++) {
-        const struct weir_trace_span *span = &page->trace->spans[i];
-        raw(page, i ? ",\n{\"number\":" : "{\"number\":");
-        if (span->number == WEIR_NO_NUMBER)
-            raw(page, "null");
-        else
-            weir__out_uint(page->out, span->number);
-        weir__out_uint_field(page->out, "name", text_number(page, span->name));
-        weir__out_uint_field(page->out, "kind", span->kind);
-        weir__out_uint_field(page->out, "thread", span->thread);
-        weir__out_uint_field(page->out, "begin", span->begin_ns);
-        weir__out_uint_field(page->out, "end", span->end_ns);
-        raw(page, "}");
-        hand_over(page);
-    }
-}
+static const struct weir__field span_fields[] = {
+    WEIR__ALWAYS(weir_trace_span, number, WEIR__NUMBER, "number"),
+    WEIR__ALWAYS(weir_trace_span, name, WEIR__TEXT, "name"),
+    WEIR__ALWAYS(weir_trace_span, kind, WEIR__SMALL, "kind"),
+    WEIR__ALWAYS(weir_trace_span, thread, WEIR__COUNT, "thread"),
+    WEIR__ALWAYS(weir_trace_span, begin_ns, WEIR__COUNT, "begin"),
+    WEIR__ALWAYS(weir_trace_span, end_ns, WEIR__COUNT, "end"),
+    {0},
+};
 
 static void write_trace(struct page *page)
 {
     const struct weir_trace *trace = page->trace;
     text_number(page, ""); // the first, so that 0 is no text
-    raw(page, "{\"devices\":[");
-    write_objects(page, device_fields, trace->devices, trace->device_count, sizeof *trace->devices);
-    raw(page, "],\n\"queues\":[");
-    write_objects(page, queue_fields, trace->queues, trace->queue_count, sizeof *trace->queues);
-    raw(page, "],\n\"threads\":[");
-    write_objects(page, thread_fields, trace->threads, trace->thread_count, sizeof *trace->threads);
-    raw(page, "],\n\"operations\":{");
-    write_operations(page);
-    raw(page, "},\n\"waits\":{");
-    write_waits(page);
-    raw(page, "},\n\"spans\":[");
-    write_spans(page);
+    raw(page, "{");
+    weir__out_items(page->out, "devices", device_fields, trace->devices, trace->device_count,
+                    sizeof *trace->devices);
+    weir__out_items(page->out, "queues", queue_fields, trace->queues, trace->queue_count,
+                    sizeof *trace->queues);
+    weir__out_items(page->out, "threads", thread_fields, trace->threads, trace->thread_count,
+                    sizeof *trace->threads);
+    weir__out_items(page->out, "spans", span_fields, trace->spans, trace->span_count,
+                    sizeof *trace->spans);
+    raw(page, ",\n\"operations\":[");
+    for (size_t i = 0; i < trace->operation_count; i++)
+        write_operation(page, &trace->operations[i]);
+    page->any_row = false;
+    raw(page, "],\n\"waits\":[");
+    for (size_t i = 0; i < trace->operation_count; i++)
+        write_waits(page, i);
     raw(page, "],\n\"texts\":[");
     for (size_t i = 0; i < weir_names_count(page->texts); i++) {
         raw(page, i ? ",\n" : "");

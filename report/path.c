@@ -342,13 +342,6 @@ static void say_submit(const weir_report *report, const struct weir__run *run,
              sync ? "; its thread was in " : "", sync ? sync->name : "");
 }
 
-static void say_other(const weir_report *report, const struct weir__run *run, size_t other,
-                      bool waited, char *text, size_t size)
-{
-    snprintf(text, size, waited ? "%s waited for %s" : "%s came after %s in its queue",
-             describe(report, run->operation).text, describe(report, other).text);
-}
-
 // Finds the cause that delayed the run until shortly before it began.
 static void attribute(const weir_report *report, const struct gap *gap,
                       struct weir_report_bubble *bubble, char *text, size_t size)
@@ -361,8 +354,6 @@ static void attribute(const weir_report *report, const struct gap *gap,
     const uint64_t queued = operation_end(report, before.queue);
     uint64_t ready = before.submitted;
     bubble->cause = WEIR_REPORT_CAUSE_SUBMIT;
-    bubble->file = operation->file;
-    bubble->line = operation->line;
     if (queued >= ready && queued > gap->begin) {
         ready = queued;
         bubble->cause = WEIR_REPORT_CAUSE_QUEUE;
@@ -370,25 +361,26 @@ static void attribute(const weir_report *report, const struct gap *gap,
     if (waited >= ready && waited > gap->begin) {
         ready = waited;
         bubble->cause = WEIR_REPORT_CAUSE_WAIT;
-        bubble->file = operation->waits[before.wait].file;
-        bubble->line = operation->waits[before.wait].line;
     }
     if (ready > run->begin)
         ready = run->begin;
-    if (ready < gap->begin || run->begin - ready > ready - gap->begin) {
-        const uint64_t free_since = ready < gap->begin ? gap->begin : ready;
+    if (ready < gap->begin || run->begin - ready > ready - gap->begin)
         bubble->cause = WEIR_REPORT_CAUSE_LATENCY;
-        bubble->file = operation->file;
-        bubble->line = operation->line;
+    const bool wait = bubble->cause == WEIR_REPORT_CAUSE_WAIT;
+    bubble->file = wait ? operation->waits[before.wait].file : operation->file;
+    bubble->line = wait ? operation->waits[before.wait].line : operation->line;
+    if (ready < gap->begin)
+        ready = gap->begin;
+    if (bubble->cause == WEIR_REPORT_CAUSE_LATENCY)
         snprintf(text, size, "%s was free to run %s before it began",
                  describe(report, run->operation).text,
-                 weir_text_duration((double)(run->begin - free_since)).text);
-    } else if (bubble->cause == WEIR_REPORT_CAUSE_SUBMIT) {
+                 weir_text_duration((double)(run->begin - ready)).text);
+    else if (bubble->cause == WEIR_REPORT_CAUSE_SUBMIT)
         say_submit(report, run, gap, text, size);
-    } else {
-        const bool wait = bubble->cause == WEIR_REPORT_CAUSE_WAIT;
-        say_other(report, run, wait ? before.waited : before.queue, wait, text, size);
-    }
+    else
+        snprintf(text, size, wait ? "%s waited for %s" : "%s came after %s in its queue",
+                 describe(report, run->operation).text,
+                 describe(report, wait ? before.waited : before.queue).text);
 }
 
 static bool make_bubble(weir_report *report, const struct gap *gap, const char *engine,

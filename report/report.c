@@ -117,62 +117,28 @@ static bool set_has(const weir_report *report, const struct set *set, const stru
     return run->of_device;
 }
 
-// Of each run, which of two sets have it.
-enum {
-    FIRST = 1,
-    SECOND = 2,
-};
-
-static uint8_t *list_members(const weir_report *report, const struct set sets[2])
-{
-    uint8_t *members = malloc(report->run_count + 1);
-    for (size_t i = 0; members && i < report->run_count; i++)
-        members[i] = (uint8_t)((set_has(report, &sets[0], &report->runs[i]) ? FIRST : 0) |
-                               (set_has(report, &sets[1], &report->runs[i]) ? SECOND : 0));
-    return members;
-}
-
 // The times in which members of the sets ran, and in which one of the first and another one of the second did.
 struct times {
-    uint64_t first;
-    uint64_t second;
-    uint64_t both;
+    struct weir__cover first;
+    struct weir__cover second;
+    struct weir__cover both;
 };
 
-static uint64_t start_of(const struct weir__run *run, bool certain)
+// A member of both sets does not overlap itself. Runs that end later were added before, so up to `end` all of what a set
+// has covers is since its begin.
+static void add_times(struct times *times, bool is_first, bool is_second, uint64_t begin,
+                      uint64_t end)
 {
-    return certain ? run->certain : run->begin;
-}
-
-// Goes through the starts, at the latest or at the earliest, and the ends. Of those at one time ends come first:
-// intervals that touch do not overlap.
-static struct times measure_times(const weir_report *report, const uint8_t *members, bool certain)
-{
-    struct times out = {0};
-    uint64_t before = 0;
-    int64_t first = 0, second = 0, any = 0; // that run
-    for (size_t begun = 0, ended = 0; ended < report->run_count;) {
-        const size_t last = report->by_end[ended];
-        const size_t next = begun == report->run_count ? last
-                            : certain                  ? report->by_certain[begun]
-                                                       : begun;
-        const bool begins = start_of(&report->runs[next], certain) < report->runs[last].end &&
-                            begun < report->run_count;
-        const struct weir__run *run = &report->runs[begins ? next : last];
-        const uint64_t now = begins ? start_of(run, certain) : run->end;
-        const int change = start_of(run, certain) == run->end ? 0 : begins ? 1 : -1;
-        const uint8_t member = members[begins ? next : last];
-        out.first += first > 0 ? now - before : 0;
-        out.second += second > 0 ? now - before : 0;
-        // One of each set, and two in all: one in both sets does not overlap itself.
-        out.both += first > 0 && second > 0 && any > 1 ? now - before : 0;
-        first += member & FIRST ? change : 0;
-        second += member & SECOND ? change : 0;
-        any += member ? change : 0;
-        before = now;
-        *(begins ? &begun : &ended) += 1;
-    }
-    return out;
+    const struct weir__cover first = times->first;
+    const struct weir__cover second = times->second;
+    if (is_first && second.covered > 0)
+        weir__cover_add(&times->both, begin > second.begin ? begin : second.begin, end);
+    if (is_second && first.covered > 0)
+        weir__cover_add(&times->both, begin > first.begin ? begin : first.begin, end);
+    if (is_first)
+        weir__cover_add(&times->first, begin, end);
+    if (is_second)
+        weir__cover_add(&times->second, begin, end);
 }
 
 static void explain(struct weir_report_overlap *overlap, const weir_report *report,
@@ -203,15 +169,18 @@ static weir_status measure_pair(const weir_report *report, const char *first, co
     if (status != WEIR_OK)
         return status;
 
-    uint8_t *members = list_members(report, sets);
-    if (!members)
-        return weir__report_fail(WEIR_ERROR_OUT_OF_MEMORY, "", "no memory for the overlap");
-    const struct times least = measure_times(report, members, true);
-    const struct times most = measure_times(report, members, false);
-    free(members);
-    overlap->first = (struct weir_report_time){least.first, most.first};
-    overlap->second = (struct weir_report_time){least.second, most.second};
-    overlap->both = (struct weir_report_time){least.both, most.both};
+    struct times least = {.both = {0}};
+    struct times most = least;
+    for (size_t i = report->run_count; i-- > 0;) {
+        const struct weir__run *run = &report->runs[report->by_end[i]];
+        const bool is_first = set_has(report, &sets[0], run);
+        const bool is_second = set_has(report, &sets[1], run);
+        add_times(&least, is_first, is_second, run->certain, run->end);
+        add_times(&most, is_first, is_second, run->begin, run->end);
+    }
+    overlap->first = (struct weir_report_time){least.first.covered, most.first.covered};
+    overlap->second = (struct weir_report_time){least.second.covered, most.second.covered};
+    overlap->both = (struct weir_report_time){least.both.covered, most.both.covered};
     explain(overlap, report, first, second);
     if (overlap->first.most_ns > 0)
         overlap->least = (double)overlap->both.least_ns / (double)overlap->first.most_ns;
@@ -589,7 +558,6 @@ void weir_report_destroy(weir_report **report)
     free(it->bubbles[1].items);
     free(it->runs);
     free(it->run_of);
-    free(it->by_certain);
     free(it->by_end);
     weir_names_destroy(it->names);
     weir_trace_destroy(&it->trace);

@@ -10,14 +10,14 @@
 #include "base/sized.h"
 #include "report/trace.h"
 
-// The length of a union that grows by intervals of time in the order of their begins, in whole nanoseconds. An interval
-// holds its begin and not its end. Zeroed before use.
+// The length of a union that grows by intervals of time in the order of their ends, the last one first, in whole
+// nanoseconds. An interval holds its begin and not its end. Zeroed before use.
 struct weir__cover {
-    uint64_t covered; // so far
-    uint64_t end;     // of the covered stretch; 0: nothing is covered
+    uint64_t covered; // so far; 0: nothing
+    uint64_t begin;   // of all that is covered
 };
 
-// Adds an interval whose begin is not before that of the one before. Empty ones add nothing.
+// Adds an interval whose end is not after that of the one before. Those that hold nothing add nothing.
 void weir__cover_add(struct weir__cover *it, uint64_t begin, uint64_t end);
 
 // One operation that was timed, inside the window.
@@ -75,11 +75,10 @@ struct weir_report {
     uint64_t origin_ns;     // the first start of a device's operation, inside the window or not
     struct weir__run *runs; // by begin
     size_t run_count;
-    uint32_t *by_certain; // the same, by certain
-    uint32_t *by_end;     // and by end
-    uint32_t *run_of;     // of each operation the run's index + 1, or 0
-    bool *lane_used;      // by a run
-    size_t lane_count;    // all engines of all devices
+    uint32_t *by_end;  // the same, by end
+    uint32_t *run_of;  // of each operation the run's index + 1, or 0
+    bool *lane_used;   // by a run
+    size_t lane_count; // all engines of all devices
     uint32_t bound_lane;
     struct weir__rows_of_table tables[WEIR__TABLE_COUNT];
     struct weir__bubbles bubbles[2]; // of devices; of the bound

@@ -228,7 +228,7 @@ struct weir_trace {
     // Sentences about repairs and omissions of the reader.
     const char **notes;
     size_t note_count;
-    struct weir_trace_storage *storage; // the reader's
+    struct weir_names *texts; // the reader's, each once
 };
 
 // Writing.

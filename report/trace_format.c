@@ -2,10 +2,14 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <weir/region.h>
 
 #include "base/c_locale.h"
 #include "base/text.h"
+#include "report/findings.h"
 
 // Names of the parts of a trace, in files and for users.
 
@@ -104,20 +108,35 @@ bool weir_trace_is_communication(const char *name)
     return strncmp(name, "nccl", 4) == 0 && strstr(name + 4, "Kernel");
 }
 
-const char *weir__trace_name(enum weir__field_type type, unsigned number)
+static const char *name_of(enum weir__field_type type, unsigned number)
 {
-    if (type == WEIR__KIND)
+    static const char *const accesses[] = {"none", "read", "write", "read-write"};
+    switch (type) {
+    case WEIR__KIND:
         return weir_trace_kind_name((enum weir_trace_kind)number);
-    return type == WEIR__ENGINE ? weir_trace_engine_name((enum weir_trace_engine)number)
-                                : memory_name((enum weir_trace_memory)number);
+    case WEIR__ENGINE:
+        return weir_trace_engine_name((enum weir_trace_engine)number);
+    case WEIR__MEMORY:
+        return memory_name((enum weir_trace_memory)number);
+    case WEIR__FINDING:
+        return weir_findings_kind_name((weir_check_kind)number);
+    default:
+        return accesses[number % 4];
+    }
+}
+
+unsigned weir__named(enum weir__field_type type, const char *name, size_t length)
+{
+    for (unsigned number = 0; length > 0 && number < 128; number++) { // more than any type has
+        const char *known = name_of(type, number);
+        if (strncmp(known, name, length) == 0 && known[length] == '\0')
+            return number;
+    }
+    return 0;
 }
 
 // The fields: those that are always there, those that are not if they are 0, and items of lists.
 
-#define UNLESS_0(structure, member, type, name)               \
-    {                                                         \
-        offsetof(struct structure, member), type, name, false \
-    }
 const struct weir__field weir__head_fields[] = {
     WEIR__ALWAYS(weir_trace_meta, weir, WEIR__TEXT, "version"),
     WEIR__ALWAYS(weir_trace_meta, program, WEIR__TEXT, "program"),
@@ -131,7 +150,7 @@ const struct weir__field weir__head_fields[] = {
 const struct weir__field weir__end_fields[] = {
     WEIR__ALWAYS(weir_trace_meta, end_ns, WEIR__COUNT, "weir.end"),
     WEIR__ALWAYS(weir_trace_meta, dropped, WEIR__COUNT, "weir.dropped"),
-    UNLESS_0(weir_trace_meta, beyond, WEIR__COUNT, "weir.beyond"),
+    WEIR__UNLESS_0(weir_trace_meta, beyond, WEIR__COUNT, "weir.beyond"),
     WEIR__ALWAYS(weir_trace_meta, unfinished, WEIR__COUNT, "weir.unfinished"),
     {0},
 };
@@ -141,12 +160,14 @@ const struct weir__field weir__device_fields[] = {
     WEIR__ALWAYS(weir_trace_device, platform, WEIR__TEXT, "weir.platform"),
     WEIR__ALWAYS(weir_trace_device, driver, WEIR__TEXT, "weir.driver"),
     WEIR__ALWAYS(weir_trace_device, label, WEIR__TEXT, "weir.label"),
-    UNLESS_0(weir_trace_device, memory_bytes, WEIR__COUNT, "weir.memory_bytes"),
-    UNLESS_0(weir_trace_device, compute_units, WEIR__SMALL, "weir.compute_units"),
-    UNLESS_0(weir_trace_device, copy_engines_to_device, WEIR__SMALL, "weir.copy_engines_to_device"),
-    UNLESS_0(weir_trace_device, copy_engines_to_host, WEIR__SMALL, "weir.copy_engines_to_host"),
-    UNLESS_0(weir_trace_device, concurrent_kernels, WEIR__SMALL, "weir.concurrent_kernels"),
-    UNLESS_0(weir_trace_device, kind, WEIR__SMALL, "weir.device_kind"),
+    WEIR__UNLESS_0(weir_trace_device, memory_bytes, WEIR__COUNT, "weir.memory_bytes"),
+    WEIR__UNLESS_0(weir_trace_device, compute_units, WEIR__SMALL, "weir.compute_units"),
+    WEIR__UNLESS_0(weir_trace_device, copy_engines_to_device, WEIR__SMALL,
+                   "weir.copy_engines_to_device"),
+    WEIR__UNLESS_0(weir_trace_device, copy_engines_to_host, WEIR__SMALL,
+                   "weir.copy_engines_to_host"),
+    WEIR__UNLESS_0(weir_trace_device, concurrent_kernels, WEIR__SMALL, "weir.concurrent_kernels"),
+    WEIR__UNLESS_0(weir_trace_device, kind, WEIR__SMALL, "weir.device_kind"),
     {0},
 };
 
@@ -165,31 +186,39 @@ const struct weir__field weir__queue_fields[] = {
     {0},
 };
 
+// An extent.
+static const struct weir__field triple_fields[] = {
+    {0, WEIR__SMALL, NULL, true, NULL},
+    {sizeof(uint32_t), WEIR__SMALL, NULL, true, NULL},
+    {2 * sizeof(uint32_t), WEIR__SMALL, NULL, true, NULL},
+    {0},
+};
+
 const struct weir__field weir__operation_fields[] = {
-    UNLESS_0(weir_trace_operation, bytes, WEIR__COUNT, "bytes"),
-    UNLESS_0(weir_trace_operation, grid, WEIR__TRIPLE, "grid"),
-    UNLESS_0(weir_trace_operation, block, WEIR__TRIPLE, "block"),
+    WEIR__UNLESS_0(weir_trace_operation, bytes, WEIR__COUNT, "bytes"),
+    {offsetof(struct weir_trace_operation, grid), WEIR__ITEM, "grid", false, triple_fields},
+    {offsetof(struct weir_trace_operation, block), WEIR__ITEM, "block", false, triple_fields},
     WEIR__ALWAYS(weir_trace_operation, sequence, WEIR__COUNT, "weir.sequence"),
     WEIR__ALWAYS(weir_trace_operation, kind, WEIR__KIND, "weir.kind"),
     WEIR__ALWAYS(weir_trace_operation, engine, WEIR__ENGINE, "weir.engine"),
-    UNLESS_0(weir_trace_operation, name, WEIR__TEXT, "weir.name"),
-    UNLESS_0(weir_trace_operation, label, WEIR__TEXT, "weir.label"),
-    UNLESS_0(weir_trace_operation, dst_label, WEIR__TEXT, "weir.dst"),
-    UNLESS_0(weir_trace_operation, src_label, WEIR__TEXT, "weir.src"),
-    UNLESS_0(weir_trace_operation, dst_memory, WEIR__MEMORY, "weir.dst_memory"),
-    UNLESS_0(weir_trace_operation, src_memory, WEIR__MEMORY, "weir.src_memory"),
-    UNLESS_0(weir_trace_operation, argument_bytes, WEIR__COUNT, "weir.argument_bytes"),
-    UNLESS_0(weir_trace_operation, file, WEIR__TEXT, "weir.file"),
-    UNLESS_0(weir_trace_operation, line, WEIR__INT, "weir.line"),
-    UNLESS_0(weir_trace_operation, region, WEIR__TEXT, "weir.region"),
-    UNLESS_0(weir_trace_operation, thread, WEIR__COUNT, "weir.thread"),
+    WEIR__UNLESS_0(weir_trace_operation, name, WEIR__TEXT, "weir.name"),
+    WEIR__UNLESS_0(weir_trace_operation, label, WEIR__TEXT, "weir.label"),
+    WEIR__UNLESS_0(weir_trace_operation, dst_label, WEIR__TEXT, "weir.dst"),
+    WEIR__UNLESS_0(weir_trace_operation, src_label, WEIR__TEXT, "weir.src"),
+    WEIR__UNLESS_0(weir_trace_operation, dst_memory, WEIR__MEMORY, "weir.dst_memory"),
+    WEIR__UNLESS_0(weir_trace_operation, src_memory, WEIR__MEMORY, "weir.src_memory"),
+    WEIR__UNLESS_0(weir_trace_operation, argument_bytes, WEIR__COUNT, "weir.argument_bytes"),
+    WEIR__UNLESS_0(weir_trace_operation, file, WEIR__TEXT, "weir.file"),
+    WEIR__UNLESS_0(weir_trace_operation, line, WEIR__INT, "weir.line"),
+    WEIR__UNLESS_0(weir_trace_operation, region, WEIR__TEXT, "weir.region"),
+    WEIR__UNLESS_0(weir_trace_operation, thread, WEIR__COUNT, "weir.thread"),
     WEIR__ALWAYS(weir_trace_operation, submit_ns, WEIR__COUNT, "weir.submit"),
-    UNLESS_0(weir_trace_operation, submit_end_ns, WEIR__COUNT, "weir.submit_end"),
-    UNLESS_0(weir_trace_operation, start_is_earliest, WEIR__BOOL, "weir.start_is_earliest"),
-    UNLESS_0(weir_trace_operation, failed, WEIR__BOOL, "weir.failed"),
-    UNLESS_0(weir_trace_operation, finding_kind, WEIR__TEXT, "weir.finding_kind"),
-    UNLESS_0(weir_trace_operation, finding, WEIR__TEXT, "weir.finding"),
-    UNLESS_0(weir_trace_operation, remedy, WEIR__TEXT, "weir.remedy"),
+    WEIR__UNLESS_0(weir_trace_operation, submit_end_ns, WEIR__COUNT, "weir.submit_end"),
+    WEIR__UNLESS_0(weir_trace_operation, start_is_earliest, WEIR__BOOL, "weir.start_is_earliest"),
+    WEIR__UNLESS_0(weir_trace_operation, failed, WEIR__BOOL, "weir.failed"),
+    WEIR__UNLESS_0(weir_trace_operation, finding_kind, WEIR__TEXT, "weir.finding_kind"),
+    WEIR__UNLESS_0(weir_trace_operation, finding, WEIR__TEXT, "weir.finding"),
+    WEIR__UNLESS_0(weir_trace_operation, remedy, WEIR__TEXT, "weir.remedy"),
     {0},
 };
 
@@ -236,8 +265,11 @@ void weir__out_string(struct weir_long_text *out, const char *text)
     const char *at = text ? text : "";
     put(out, "\"", 1);
     while (*at) {
-        const size_t length = weir_text_character(at, SIZE_MAX);
+        size_t length = 0;
         char escape[8];
+        while (at[length] >= ' ' && at[length] < 0x7f && at[length] != '"' && at[length] != '\\')
+            length++;
+        length = length ? length : weir_text_character(at, SIZE_MAX);
         if (length == 0) {
             put(out, "?", 1);
         } else if (*at == '"' || *at == '\\') {
@@ -267,11 +299,11 @@ void weir__out_uint(struct weir_long_text *out, uint64_t number)
     put(out, digits + at, sizeof digits - at);
 }
 
-void weir__out_int(struct weir_long_text *out, int64_t number)
+static void put_int(struct weir_long_text *out, int number)
 {
     if (number < 0)
         put(out, "-", 1);
-    weir__out_uint(out, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+    weir__out_uint(out, (uint64_t)llabs(number));
 }
 
 static void put_double(struct weir_long_text *out, double number)
@@ -283,10 +315,13 @@ static void put_double(struct weir_long_text *out, double number)
 
 void weir__out_key(struct weir_long_text *out, const char *name)
 {
-    const bool first = out->used > 0 && out->text[out->used - 1] == '{';
-    weir__out_raw(out, first ? "\"" : ",\"");
+    if (out->used == 0 || !strchr("{[", out->text[out->used - 1]))
+        put(out, ",", 1);
+    if (!name)
+        return;
+    put(out, "\"", 1);
     weir__out_raw(out, name);
-    weir__out_raw(out, "\":");
+    put(out, "\":", 2);
 }
 
 void weir__out_string_field(struct weir_long_text *out, const char *name, const char *text)
@@ -318,15 +353,6 @@ void weir__out_double_field(struct weir_long_text *out, const char *name, double
     put_double(out, number);
 }
 
-static void put_triple(struct weir_long_text *out, const uint32_t triple[3])
-{
-    for (size_t i = 0; i < 3; i++) {
-        put(out, i == 0 ? "[" : ",", 1);
-        weir__out_uint(out, triple[i]);
-    }
-    put(out, "]", 1);
-}
-
 static void put_value(struct weir_long_text *out, const struct weir__field *field,
                       const void *value)
 {
@@ -334,26 +360,41 @@ static void put_value(struct weir_long_text *out, const struct weir__field *fiel
     case WEIR__TEXT:
         weir__out_string(out, *(const char *const *)value);
         break;
+    case WEIR__REASON:
+        if (*(const char *const *)value)
+            weir__out_string(out, *(const char *const *)value);
+        else
+            weir__out_raw(out, "null");
+        break;
     case WEIR__COUNT:
         weir__out_uint(out, *(const uint64_t *)value);
+        break;
+    case WEIR__NUMBER:
+        if (*(const uint64_t *)value == WEIR_NO_NUMBER)
+            weir__out_raw(out, "null");
+        else
+            weir__out_uint(out, *(const uint64_t *)value);
         break;
     case WEIR__SMALL:
         weir__out_uint(out, *(const uint32_t *)value);
         break;
     case WEIR__INT:
-        weir__out_int(out, *(const int *)value);
+        put_int(out, *(const int *)value);
         break;
     case WEIR__BOOL:
-        weir__out_raw(out, "true"); // one that is false is not there
+        weir__out_raw(out, *(const bool *)value ? "true" : "false");
         break;
     case WEIR__REAL:
         put_double(out, *(const double *)value);
         break;
-    case WEIR__TRIPLE:
-        put_triple(out, value);
+    case WEIR__ITEM:
+        weir__out_item(out, field->own, value);
+        break;
+    case WEIR__HINT:
+        weir__out_raw(out, *(const unsigned *)value >= WEIR_CHECK_FIRST_HINT ? "true" : "false");
         break;
     default:
-        weir__out_string(out, weir__trace_name(field->type, *(const unsigned *)value));
+        weir__out_string(out, name_of(field->type, *(const unsigned *)value));
         break;
     }
 }
@@ -368,7 +409,7 @@ static bool is_there(const struct weir__field *field, const void *value)
     case WEIR__BOOL:
         return *(const bool *)value;
     default:
-        return *(const unsigned *)value != 0; // also of an int, and the first of a triple
+        return *(const unsigned *)value != 0; // also of an int, and the first of an extent
     }
 }
 
@@ -384,11 +425,102 @@ void weir__out_fields(struct weir_long_text *out, const struct weir__field *fiel
     }
 }
 
-void weir__out_list(struct weir_long_text *out, const struct weir__field *fields, const void *item)
+void weir__out_item(struct weir_long_text *out, const struct weir__field *fields, const void *item)
 {
-    for (const struct weir__field *field = fields; field->type != WEIR__END; field++) {
-        put(out, field == fields ? "[" : ",", 1);
-        put_value(out, field, (const char *)item + field->offset);
+    put(out, fields->name ? "{" : "[", 1);
+    weir__out_fields(out, fields, item);
+    put(out, fields->name ? "}" : "]", 1);
+}
+
+void weir__out_items(struct weir_long_text *out, const char *name, const struct weir__field *fields,
+                     const void *items, size_t count, size_t size)
+{
+    weir__out_key(out, name);
+    put(out, "[", 1);
+    for (size_t i = 0; i < count; i++) {
+        if (i > 0)
+            put(out, ",\n", fields->name ? 2 : 1);
+        weir__out_item(out, fields, (const char *)items + i * size);
     }
     put(out, "]", 1);
+}
+
+// Values.
+
+uint64_t weir__in_count(const json_t *value)
+{
+    if (json_is_integer(value))
+        return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
+    const double number = json_real_value(value);
+    return number >= 1 && number < 9e18 ? (uint64_t)number : 0;
+}
+
+static uint32_t small_of(const json_t *value)
+{
+    const uint64_t number = weir__in_count(value);
+    return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+}
+
+static int int_of(const json_t *value)
+{
+    const json_int_t number = json_integer_value(value);
+    return number > INT32_MAX ? INT32_MAX : number < INT32_MIN ? INT32_MIN : (int)number;
+}
+
+static const char *text_of(const json_t *value, struct weir_names *texts)
+{
+    const char *text = json_string_value(value);
+    if (texts && text && *text)
+        text = weir_names_keep(texts, text);
+    return text && *text ? text : "";
+}
+
+void weir__in_value(const struct weir__field *field, const json_t *value, struct weir_names *texts,
+                    void *out)
+{
+    const char *text = text_of(value, NULL);
+    switch (field->type) {
+    case WEIR__TEXT:
+        *(const char **)out = text_of(value, texts);
+        break;
+    case WEIR__REASON:
+        *(const char **)out = json_is_string(value) ? text_of(value, texts) : NULL;
+        break;
+    case WEIR__COUNT:
+        *(uint64_t *)out = weir__in_count(value);
+        break;
+    case WEIR__NUMBER:
+        *(uint64_t *)out = json_is_number(value) ? weir__in_count(value) : WEIR_NO_NUMBER;
+        break;
+    case WEIR__SMALL:
+        *(uint32_t *)out = small_of(value);
+        break;
+    case WEIR__INT:
+        *(int *)out = int_of(value);
+        break;
+    case WEIR__BOOL:
+        *(bool *)out = json_is_true(value);
+        break;
+    case WEIR__REAL:
+        *(double *)out = json_number_value(value);
+        break;
+    case WEIR__ITEM:
+        weir__in_fields(field->own, value, texts, out);
+        break;
+    case WEIR__HINT:
+        break;
+    default:
+        *(unsigned *)out = weir__named(field->type, text, strlen(text));
+        break;
+    }
+}
+
+void weir__in_fields(const struct weir__field *fields, const json_t *value,
+                     struct weir_names *texts, void *item)
+{
+    for (size_t i = 0; fields[i].type != WEIR__END; i++)
+        weir__in_value(&fields[i],
+                       fields->name ? json_object_get(value, fields[i].name)
+                                    : json_array_get(value, i),
+                       texts, (char *)item + fields[i].offset);
 }

@@ -15,8 +15,6 @@
 #include "base/text.h"
 #include "report/trace_reader.h"
 
-// The source: a file, compressed or not.
-
 enum {
     CHUNK = 1 << 18, // bytes that are read at once
     PIECE_LIMIT = 1 << 26,
@@ -25,13 +23,6 @@ enum {
     ITEM_LIMIT = 1 << 17,
     BAD_LINE_LIMIT = 1000,
     DEFAULT_OPERATIONS = 10 * 1000 * 1000
-};
-
-struct source {
-    gzFile file;
-    uint64_t total; // of the file, compressed or not
-    bool damaged;   // the compressed data is
-    const struct weir_trace_read_options *options;
 };
 
 // Pieces. Only brackets and strings are examined: jansson parses a piece, and skipped values may be anything.
@@ -44,12 +35,13 @@ enum answer {
     PIECE_REFUSED // the message is written
 };
 
-// Zeroed but for `source` and `chunk`.
 struct pieces {
-    struct source *source;
-    char *chunk; // of the source, CHUNK bytes
-    size_t at;
-    size_t end;
+    gzFile file;    // compressed or not
+    uint64_t total; // of its bytes
+    bool damaged;   // the compressed data is
+    const struct weir_trace_read_options *options;
+    uint64_t read;
+    int byte;   // the next one; -1: the end
     char *text; // the piece
     size_t size;
     size_t capacity;
@@ -61,46 +53,32 @@ struct pieces {
     uint64_t broken_line;
 };
 
-// Reads the next chunk and reports progress. False: there is none.
-static bool fetch(struct pieces *pieces)
+// At intervals, and at the end.
+static void look(struct pieces *pieces)
 {
-    struct source *source = pieces->source;
-    const int count = gzread(source->file, pieces->chunk, CHUNK);
     int error = Z_OK;
-    gzerror(source->file, &error);
-    if (count < 0 || (error != Z_OK && error != Z_STREAM_END))
-        source->damaged = true;
-    if (source->options->progress)
-        source->options->progress(source->options->user, (uint64_t)gzoffset(source->file),
-                                  source->total);
-    pieces->at = 0;
-    pieces->end = count > 0 ? (size_t)count : 0;
-    return count > 0;
-}
-
-// -1: the end.
-static int peek(struct pieces *pieces)
-{
-    if (pieces->at == pieces->end && !fetch(pieces))
-        return -1;
-    return (unsigned char)pieces->chunk[pieces->at];
+    gzerror(pieces->file, &error);
+    pieces->damaged = error != Z_OK && error != Z_STREAM_END;
+    if (pieces->options->progress)
+        pieces->options->progress(pieces->options->user, (uint64_t)gzoffset(pieces->file),
+                                  pieces->total);
 }
 
 static void pass(struct pieces *pieces)
 {
-    pieces->line += pieces->chunk[pieces->at] == '\n';
-    pieces->at++;
+    pieces->line += pieces->byte == '\n';
+    pieces->byte = gzgetc(pieces->file);
+    if (pieces->byte < 0 || ++pieces->read % CHUNK == 0)
+        look(pieces);
 }
 
 // Skips white space and returns the next byte without consuming it; -1 at the end.
 static int next_byte(struct pieces *pieces)
 {
-    int byte = peek(pieces);
-    while (byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n') {
+    while (pieces->byte == ' ' || pieces->byte == '\t' || pieces->byte == '\r' ||
+           pieces->byte == '\n')
         pass(pieces);
-        byte = peek(pieces);
-    }
-    return byte;
+    return pieces->byte;
 }
 
 // Consumes `byte`, after white space. False if the next byte is another one.
@@ -178,7 +156,7 @@ static enum answer take_value(struct pieces *pieces, bool keep)
     if (first < 0 || (scalar && ends_scalar(first)))
         return broken(pieces, first < 0 ? "it ends early" : "there is no value");
     do {
-        const int byte = peek(pieces);
+        const int byte = pieces->byte;
         if (byte < 0)
             return broken(pieces, "it ends early");
         if (byte == '\n' && pieces->by_lines)
@@ -188,7 +166,7 @@ static enum answer take_value(struct pieces *pieces, bool keep)
             return answer;
         step(pieces, &place, byte);
         pass(pieces);
-    } while (scalar ? !ends_scalar(peek(pieces)) : place.depth > 0 || place.in_string);
+    } while (scalar ? !ends_scalar(pieces->byte) : place.depth > 0 || place.in_string);
     return PIECE;
 }
 
@@ -211,7 +189,7 @@ static bool is(const char *text, size_t size, const char *what)
 }
 
 struct reader {
-    struct source source;
+    struct pieces pieces;
     struct weir__rows rows;
     bool spread; // a value of the head has several lines, which Weir writes none of
     bool found;  // the events
@@ -229,7 +207,7 @@ static bool refuse(struct reader *reader, const char *sentence)
 
 static bool refuse_piece(struct reader *reader, uint64_t line, const char *why)
 {
-    if (reader->source.damaged)
+    if (reader->pieces.damaged)
         return refuse(reader, "its compressed data is damaged, and nothing can be read of it");
     weir_text_about(reader->rows.message, reader->rows.message_size, reader->rows.name,
                     "this is no trace, or a damaged one: line %" PRIu64 ": %s", line + 1, why);
@@ -243,7 +221,7 @@ static bool refuse_answer(struct reader *reader, struct pieces *pieces, enum ans
         return false;
     if (answer == PIECE_NO_MEMORY)
         return weir__rows_no_memory(&reader->rows);
-    reader->done = reader->rows.own && peek(pieces) < 0;
+    reader->done = reader->rows.own && pieces->byte < 0;
     return reader->done || refuse_piece(reader, pieces->broken_line, pieces->why);
 }
 
@@ -288,7 +266,7 @@ static enum answer take_event(struct reader *reader, struct pieces *pieces)
 // A bad line costs itself only. False: there are too many.
 static bool pass_line(struct reader *reader, struct pieces *pieces)
 {
-    while (peek(pieces) >= 0 && peek(pieces) != '\n')
+    while (pieces->byte >= 0 && pieces->byte != '\n')
         pass(pieces);
     if (reader->bad_lines++ == 0)
         reader->first_bad = pieces->begin + 1;
@@ -314,7 +292,7 @@ static bool take_events(struct reader *reader, struct pieces *pieces)
             answer = take_event(reader, pieces);
         if (answer == PIECE)
             continue;
-        if (answer != PIECE_BROKEN || !pieces->by_lines || peek(pieces) < 0)
+        if (answer != PIECE_BROKEN || !pieces->by_lines || pieces->byte < 0)
             return refuse_answer(reader, pieces, answer);
         if (!pass_line(reader, pieces))
             return false;
@@ -372,22 +350,20 @@ static bool take_members(struct reader *reader, struct pieces *pieces)
 
 static bool take_whole(struct reader *reader)
 {
-    struct pieces pieces = {.source = &reader->source, .chunk = malloc(CHUNK)};
+    struct pieces *pieces = &reader->pieces;
     bool ok;
-    if (!pieces.chunk)
-        ok = weir__rows_no_memory(&reader->rows);
-    else if (next_byte(&pieces) < 0 && !reader->source.damaged)
+    pass(pieces); // to the first byte
+    if (next_byte(pieces) < 0 && !pieces->damaged)
         ok = refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
-    else if (skip(&pieces, '['))
-        ok = take_events(reader, &pieces);
-    else if (skip(&pieces, '{'))
-        ok = take_members(reader, &pieces);
+    else if (skip(pieces, '['))
+        ok = take_events(reader, pieces);
+    else if (skip(pieces, '{'))
+        ok = take_members(reader, pieces);
     else
-        ok = refuse_piece(reader, pieces.line, "it is no object and no list");
-    while (ok && fetch(&pieces)) // damage after the root is noticed, too
-        continue;
-    free(pieces.chunk);
-    free(pieces.text);
+        ok = refuse_piece(reader, pieces->line, "it is no object and no list");
+    while (ok && pieces->byte >= 0) // damage after the root is noticed, too
+        pass(pieces);
+    free(pieces->text);
     if (ok && !reader->found && !reader->done)
         return refuse(reader, "this is JSON without \"traceEvents\", so no trace");
     return ok;
@@ -397,7 +373,7 @@ static bool tell_bad_lines(struct reader *reader)
 {
     struct weir__rows *rows = &reader->rows;
     const bool one = reader->bad_lines == 1;
-    if (reader->source.damaged &&
+    if (reader->pieces.damaged &&
         !weir__rows_note(rows, "the compressed data breaks off, or is damaged from there on"))
         return false;
     if (reader->bad_lines == 0)
@@ -412,26 +388,22 @@ static bool tell_bad_lines(struct reader *reader)
 
 static struct weir_trace *new_trace(void)
 {
-    struct {
-        struct weir_trace trace; // is what is freed
-        struct weir_trace_storage storage;
-    } *whole = calloc(1, sizeof *whole);
-    struct weir_names *texts = whole ? weir_names_create() : NULL;
+    struct weir_trace *trace = calloc(1, sizeof *trace);
+    struct weir_names *texts = trace ? weir_names_create() : NULL;
     if (!texts) {
-        free(whole);
+        free(trace);
         return NULL;
     }
-    whole->storage.texts = texts;
-    whole->trace.storage = &whole->storage;
-    whole->trace.meta = (struct weir_trace_meta){
+    trace->texts = texts;
+    trace->meta = (struct weir_trace_meta){
         .program = "", .weir = "", .backend = "", .plugins = "", .source = ""};
-    return &whole->trace;
+    return trace;
 }
 
-// `source`, and the fields that messages need, are set.
+// The file is open, and the fields that messages need are set.
 static bool read_source(struct reader *reader, struct weir_trace **out_trace)
 {
-    const size_t limit = reader->source.options->operation_limit;
+    const size_t limit = reader->pieces.options->operation_limit;
     reader->rows.trace = new_trace();
     reader->rows.operation_limit = limit ? limit : DEFAULT_OPERATIONS;
     const locale_t before = weir_c_locale_enter(); // jansson reads numbers with strtod()
@@ -452,22 +424,22 @@ bool weir_trace_read(const char *path, const struct weir_trace_read_options *opt
 {
     static const struct weir_trace_read_options none = {0};
     struct reader reader = {
-        .source = {.options = options ? options : &none},
+        .pieces = {.options = options ? options : &none},
         .rows = {.name = path, .message = message, .message_size = message_size},
     };
     int descriptor;
     *out_trace = NULL;
-    if (!weir_file_open(path, &descriptor, &reader.source.total, message, message_size))
+    if (!weir_file_open(path, &descriptor, &reader.pieces.total, message, message_size))
         return false;
-    reader.source.file = gzdopen(descriptor, "rb");
-    if (!reader.source.file) {
+    reader.pieces.file = gzdopen(descriptor, "rb");
+    if (!reader.pieces.file) {
         close(descriptor);
         weir_text_about(message, message_size, path, "there is no memory to read it");
         return false;
     }
-    gzbuffer(reader.source.file, CHUNK);
+    gzbuffer(reader.pieces.file, CHUNK);
     const bool ok = read_source(&reader, out_trace);
-    gzclose(reader.source.file);
+    gzclose(reader.pieces.file);
     return ok;
 }
 
@@ -476,18 +448,18 @@ void weir_trace_destroy(struct weir_trace **trace)
     struct weir_trace *it = trace ? *trace : NULL;
     if (!it)
         return;
+    for (size_t i = 0; i < it->operation_count; i++) {
+        free((void *)it->operations[i].waits);
+        free((void *)it->operations[i].scalars);
+        free((void *)it->operations[i].collective);
+    }
     free(it->devices);
     free(it->queues);
     free(it->threads);
     free(it->operations);
     free(it->spans);
     free(it->notes);
-    while (it->storage->blocks) {
-        struct weir__block *next = it->storage->blocks->next;
-        free(it->storage->blocks);
-        it->storage->blocks = next;
-    }
-    weir_names_destroy(it->storage->texts);
+    weir_names_destroy(it->texts);
     free(it);
     *trace = NULL;
 }

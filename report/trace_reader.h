@@ -52,25 +52,7 @@ bool weir__rows_no_memory(struct weir__rows *rows);
 // Sorts the trace and connects its parts, after all rows were added. False if out of memory.
 bool weir__rows_finish(struct weir__rows *rows);
 
-// trace_storage.c: texts, each once, blocks that never move, and arrays that grow.
-
-struct weir__block {
-    struct weir__block *next;
-    _Alignas(16) char data[];
-};
-
-struct weir_trace_storage {
-    struct weir__block *blocks;
-    struct weir_names *texts;
-};
-
-// All of them return NULL, or false, if out of memory; those of rows with the message.
-
-// Memory that lives as long as the trace.
-void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size);
-
-// The same text always has the same address. NULL is "".
-const char *weir__trace_intern(struct weir_trace_storage *storage, const char *text);
+// trace_storage.c: arrays that grow. All of them return NULL, or false, if out of memory, with the message.
 
 // A new item of zeros at the end of an array of rows.
 #define WEIR__ADD(rows, items, count) weir__rows_add(rows, &(items), &(count), sizeof *(items))

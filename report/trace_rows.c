@@ -2,6 +2,7 @@
 #include "report/trace_reader.h"
 
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/region.h>
@@ -34,36 +35,15 @@ static bool have_room(struct weir__rows *rows, size_t more)
     return false;
 }
 
-// Values. What is none of its type is 0, or "".
-
-static uint64_t whole(const json_t *value)
-{
-    if (json_is_integer(value))
-        return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
-    const double number = json_real_value(value);
-    return number >= 1 && number < 9e18 ? (uint64_t)number : 0;
-}
-
 static uint64_t uint_of(const json_t *object, const char *key)
 {
-    return whole(json_object_get(object, key));
-}
-
-static uint32_t small(const json_t *value)
-{
-    const uint64_t number = whole(value);
-    return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+    return weir__in_count(json_object_get(object, key));
 }
 
 static uint32_t small_of(const json_t *object, const char *key)
 {
-    return small(json_object_get(object, key));
-}
-
-static int int_of_value(const json_t *value)
-{
-    const json_int_t number = json_integer_value(value);
-    return number > INT32_MAX ? INT32_MAX : number < INT32_MIN ? INT32_MIN : (int)number;
+    const uint64_t number = uint_of(object, key);
+    return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 }
 
 static uint64_t ns_of(const json_t *object, const char *key)
@@ -78,71 +58,18 @@ static const char *string_of(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-// 0 for a name that is none.
-static unsigned named(enum weir__field_type type, const char *name, size_t length)
+static const char *text_of(const struct weir__rows *rows, const json_t *object, const char *key)
 {
-    for (unsigned number = 0; number < 16; number++) { // more than there are of any type
-        const char *known = weir__trace_name(type, number);
-        if (strncmp(known, name, length) == 0 && known[length] == '\0')
-            return number;
-    }
-    return 0;
+    static const struct weir__field field = {.type = WEIR__TEXT};
+    const char *text;
+    weir__in_value(&field, json_object_get(object, key), rows->trace->texts, &text);
+    return text;
 }
 
-// Where memory runs out it is "".
-static const char *text_of(const struct weir__rows *rows, const json_t *value)
-{
-    const char *text = weir__trace_intern(rows->trace->storage, json_string_value(value));
-    return text ? text : "";
-}
-
-static void read_value(const struct weir__rows *rows, enum weir__field_type type,
-                       const json_t *value, void *out)
-{
-    const char *text = json_is_string(value) ? json_string_value(value) : "";
-    switch (type) {
-    case WEIR__TEXT:
-        *(const char **)out = text_of(rows, value);
-        break;
-    case WEIR__COUNT:
-        *(uint64_t *)out = whole(value);
-        break;
-    case WEIR__SMALL:
-        *(uint32_t *)out = small(value);
-        break;
-    case WEIR__INT:
-        *(int *)out = int_of_value(value);
-        break;
-    case WEIR__BOOL:
-        *(bool *)out = json_is_true(value);
-        break;
-    case WEIR__REAL:
-        *(double *)out = json_number_value(value);
-        break;
-    case WEIR__TRIPLE:
-        for (size_t i = 0; i < 3; i++)
-            ((uint32_t *)out)[i] = small(json_array_get(value, i));
-        break;
-    default:
-        *(unsigned *)out = named(type, text, strlen(text));
-        break;
-    }
-}
-
-// Of an object; without one all are 0 or "".
 static void read_fields(const struct weir__rows *rows, const struct weir__field *fields,
-                        const json_t *object, void *item)
+                        const json_t *value, void *item)
 {
-    for (const struct weir__field *field = fields; field->type != WEIR__END; field++)
-        read_value(rows, field->type, json_object_get(object, field->name),
-                   (char *)item + field->offset);
-}
-
-static void read_list(const struct weir__rows *rows, const struct weir__field *fields,
-                      const json_t *list, void *item)
-{
-    for (size_t i = 0; fields[i].type != WEIR__END; i++)
-        read_value(rows, fields[i].type, json_array_get(list, i), (char *)item + fields[i].offset);
+    weir__in_fields(fields, value, rows->trace->texts, item);
 }
 
 static size_t count_lists(const json_t *list)
@@ -157,7 +84,7 @@ static size_t count_lists(const json_t *list)
 static void *read_lists(struct weir__rows *rows, const struct weir__field *fields,
                         const json_t *list, size_t count, size_t size)
 {
-    char *items = weir__trace_allocate(rows->trace->storage, count * size);
+    char *items = malloc(count * size);
     size_t used = 0;
     if (!items) {
         weir__rows_no_memory(rows);
@@ -165,7 +92,7 @@ static void *read_lists(struct weir__rows *rows, const struct weir__field *field
     }
     for (size_t i = 0; i < json_array_size(list); i++)
         if (json_is_array(json_array_get(list, i)))
-            read_list(rows, fields, json_array_get(list, i), items + size * used++);
+            read_fields(rows, fields, json_array_get(list, i), items + size * used++);
     return items;
 }
 
@@ -210,11 +137,10 @@ static bool read_collective(struct weir__rows *rows, struct weir_trace_operation
 {
     if (!json_is_array(list))
         return true;
-    struct weir_trace_collective *collective =
-        weir__trace_allocate(rows->trace->storage, sizeof *collective);
+    struct weir_trace_collective *collective = malloc(sizeof *collective);
     if (!collective)
         return weir__rows_no_memory(rows);
-    read_list(rows, weir__collective_fields, list, collective);
+    read_fields(rows, weir__collective_fields, list, collective);
     operation->collective = collective;
     return true;
 }
@@ -253,12 +179,12 @@ static void read_memories(struct weir_trace_operation *operation, const char *ti
         return;
     if (arrow && arrow < close) {
         operation->src_memory =
-            (enum weir_trace_memory)named(WEIR__MEMORY, open + 1, (size_t)(arrow - open - 1));
-        operation->dst_memory =
-            (enum weir_trace_memory)named(WEIR__MEMORY, arrow + 4, (size_t)(close - arrow - 4));
+            (enum weir_trace_memory)weir__named(WEIR__MEMORY, open + 1, (size_t)(arrow - open - 1));
+        operation->dst_memory = (enum weir_trace_memory)weir__named(WEIR__MEMORY, arrow + 4,
+                                                                    (size_t)(close - arrow - 4));
     } else {
         operation->dst_memory =
-            (enum weir_trace_memory)named(WEIR__MEMORY, open + 1, (size_t)(close - open - 1));
+            (enum weir_trace_memory)weir__named(WEIR__MEMORY, open + 1, (size_t)(close - open - 1));
     }
 }
 
@@ -288,17 +214,14 @@ static bool read_foreign(struct weir__rows *rows, const json_t *event, const jso
         add_operation(rows, device, (uint64_t)device << 32 | small_of(args, "stream"));
     if (!operation)
         return false;
-    read_fields(rows, weir__operation_fields, NULL, operation);
+    read_fields(rows, weir__operation_fields, args, operation);
     operation->sequence = uint_of(args, "correlation");
-    operation->bytes = uint_of(args, "bytes");
     operation->timed = true;
     operation->start_ns = ns_of(event, "ts");
     operation->end_ns = operation->start_ns + ns_of(event, "dur");
     classify(operation, category, string_of(event, "name"));
     if (operation->kind == WEIR_TRACE_LAUNCH)
-        operation->name = text_of(rows, json_object_get(event, "name"));
-    read_value(rows, WEIR__TRIPLE, json_object_get(args, "grid"), operation->grid);
-    read_value(rows, WEIR__TRIPLE, json_object_get(args, "block"), operation->block);
+        operation->name = text_of(rows, event, "name");
     return true;
 }
 
@@ -338,7 +261,7 @@ void weir__rows_head(struct weir__rows *rows, const char *key, const json_t *val
         rows->own = true;
         read_fields(rows, weir__head_fields, value, meta);
     } else if (strcmp(key, "baseTimeNanoseconds") == 0) {
-        meta->base_unix_ns = whole(value);
+        meta->base_unix_ns = weir__in_count(value);
     } else if (strcmp(key, "deviceProperties") == 0) {
         // The data on devices in the trace of another program.
         for (size_t i = 0; i < json_array_size(value) && i < DEVICE_LIMIT; i++) {
@@ -373,7 +296,7 @@ static bool read_thread(struct weir__rows *rows, const json_t *event, const json
     if (!thread)
         return false;
     thread->id = uint_of(event, "tid");
-    thread->name = text_of(rows, json_object_get(args, "name"));
+    thread->name = text_of(rows, args, "name");
     return true;
 }
 
@@ -410,8 +333,8 @@ static bool read_span(struct weir__rows *rows, const json_t *event, const json_t
     span->kind =
         strcmp(string_of(args, "weir.span"), "sync") == 0 ? WEIR_TRACE_SYNC : WEIR_TRACE_REGION;
     span->thread = uint_of(event, "tid");
-    span->name = text_of(rows, json_object_get(event, "name"));
-    span->number = number ? whole(number) : WEIR_NO_NUMBER;
+    span->name = text_of(rows, event, "name");
+    span->number = number ? weir__in_count(number) : WEIR_NO_NUMBER;
     span->begin_ns = ns_of(event, "ts");
     span->end_ns = span->begin_ns + ns_of(event, "dur");
     return true;

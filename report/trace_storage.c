@@ -1,4 +1,4 @@
-// The memory of a trace that is read, and what completes it.
+// The arrays of a trace that is read, and what completes it.
 #include "report/trace_reader.h"
 
 #include <stdarg.h>
@@ -7,21 +7,6 @@
 #include <string.h>
 
 #include "report/trace_format.h"
-
-void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size)
-{
-    struct weir__block *block = malloc(sizeof *block + size);
-    if (!block)
-        return NULL;
-    block->next = storage->blocks;
-    storage->blocks = block;
-    return block->data;
-}
-
-const char *weir__trace_intern(struct weir_trace_storage *storage, const char *text)
-{
-    return text && *text ? weir_names_keep(storage->texts, text) : "";
-}
 
 // There is room up to the next power of two.
 void *weir__rows_add(struct weir__rows *rows, void *array, size_t *count, size_t size)
@@ -61,7 +46,7 @@ bool weir__rows_note(struct weir__rows *rows, const char *format, ...)
     const char **note = WEIR__ADD(rows, trace->notes, trace->note_count);
     if (!note)
         return false;
-    *note = weir__trace_intern(trace->storage, text);
+    *note = weir_names_keep(trace->texts, text);
     if (!*note)
         trace->note_count--;
     return *note ? true : weir__rows_no_memory(rows);
@@ -333,7 +318,7 @@ static bool resolve_waits(struct weir__rows *rows)
     for (size_t i = 0; i < trace->queue_count; i++)
         queues[i] = &trace->queues[i];
     sort(queues, trace->queue_count, sizeof *queues, by_id);
-    // The waits are in the trace's storage, which may be written to.
+    // The waits are the reader's, which may write to them.
     for (size_t i = 0; i < trace->operation_count; i++)
         for (size_t k = 0; k < trace->operations[i].wait_count; k++)
             resolve(trace, queues, (struct weir_trace_wait *)&trace->operations[i].waits[k]);

@@ -58,21 +58,6 @@ static bool is_of_device(const struct weir_trace_operation *operation)
            operation->engine != WEIR_ENGINE_NONE;
 }
 
-// [[queue, sequence, …], …], or nothing.
-static void add_lists(struct weir_long_text *out, const char *name,
-                      const struct weir__field *fields, const void *items, size_t count,
-                      size_t size)
-{
-    if (count == 0)
-        return;
-    weir__out_key(out, name);
-    for (size_t i = 0; i < count; i++) {
-        weir__out_raw(out, i == 0 ? "[" : ",");
-        weir__out_list(out, fields, (const char *)items + i * size);
-    }
-    weir__out_raw(out, "]");
-}
-
 // As PyTorch's profiler writes them, and what Weir reads back:
 // ["all-reduce", "f32", "sum", count, number, rank, ranks, root].
 static void add_collective(struct weir_long_text *out, const struct weir_trace_operation *operation)
@@ -89,7 +74,7 @@ static void add_collective(struct weir_long_text *out, const struct weir_trace_o
         weir__out_double_field(out, "bus GB/s", rate * weir_bus_factor(it->kind, it->rank_count));
     }
     weir__out_key(out, "weir.collective");
-    weir__out_list(out, weir__collective_fields, it);
+    weir__out_item(out, weir__collective_fields, it);
 }
 
 static void row_operation(struct weir_long_text *out, const struct weir_trace_operation *operation,
@@ -110,12 +95,14 @@ static void row_operation(struct weir_long_text *out, const struct weir_trace_op
         weir__out_uint_field(out, "stream", operation->queue);
     weir__out_uint_field(out, "correlation", correlation);
     weir__out_fields(out, weir__operation_fields, operation);
-    add_lists(out, "weir.scalars", weir__scalar_fields, operation->scalars, operation->scalar_count,
-              sizeof *operation->scalars);
+    if (operation->scalar_count > 0)
+        weir__out_items(out, "weir.scalars", weir__scalar_fields, operation->scalars,
+                        operation->scalar_count, sizeof *operation->scalars);
     if (operation->collective)
         add_collective(out, operation);
-    add_lists(out, "weir.waits", weir__wait_fields, operation->waits, operation->wait_count,
-              sizeof *operation->waits);
+    if (operation->wait_count > 0)
+        weir__out_items(out, "weir.waits", weir__wait_fields, operation->waits,
+                        operation->wait_count, sizeof *operation->waits);
     weir__out_raw(out, "}");
 }
 
@@ -125,6 +112,7 @@ static void row_operation(struct weir_long_text *out, const struct weir_trace_op
 enum {
     FLUSH_SIZE = 1 << 18,
     RING = 1024,
+    DRAW_EVERY = 256, // rows of operations
     WAIT_LIMIT = 4096
 };
 
@@ -138,7 +126,9 @@ struct point {
     uint64_t last_ns; // the last nanosecond of the operation
 };
 
+// A wait without an arrow yet.
 struct waiting {
+    uint64_t queue;    // of the record
     uint64_t sequence; // of the record
     uint64_t to_queue;
     uint64_t to_ns;
@@ -150,9 +140,6 @@ struct queue {
     size_t count; // of all points so far; the last RING are kept
     size_t capacity;
     struct point *ring;
-    struct waiting *waits;
-    size_t wait_count;
-    size_t wait_capacity;
 };
 
 struct weir_trace_writer {
@@ -164,6 +151,9 @@ struct weir_trace_writer {
     struct weir_long_text properties; // of the devices, for the end
     struct queue *queues;             // those that rows or waits have named
     size_t queue_count;
+    struct waiting *waits;
+    size_t wait_count;
+    size_t wait_capacity;
     uint64_t arrows;  // so far
     uint64_t process; // the pid of the host's rows
     uint64_t rows;    // operations so far
@@ -345,9 +335,8 @@ void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace
     snprintf(name, sizeof name, "%u: %s", (unsigned)device->index,
              device->name ? device->name : "");
     write_name(writer, WEIR__TRACE_DEVICE_ROW, device->index, 0, name, weir__device_fields, device);
-    weir__out_raw(&writer->properties, writer->properties.used ? ", {" : "{");
-    weir__out_fields(&writer->properties, weir__property_fields, device);
-    weir__out_raw(&writer->properties, "}");
+    weir__out_raw(&writer->properties, writer->properties.used ? ", " : "");
+    weir__out_item(&writer->properties, weir__property_fields, device);
 }
 
 void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue)
@@ -433,9 +422,9 @@ static void write_call(weir_trace_writer *writer, const struct weir_trace_operat
                     operation->start_ns);
 }
 
-// Arrows of waits. Each queue has a ring of its last operations, and a list of waits for it that are not drawn yet.
-// A wait is drawn when the queue's rows have passed the record, and at the latest when the list is
-// full: then with the rows known so far, which is correct unless rows arrive very late.
+// Arrows of waits. Each queue has a ring of its last operations, and the waits that are not drawn yet are a list. Now and
+// then those are drawn of which the queue's rows have passed the record, and if the list is full all of them: with the
+// rows known so far, which is correct unless rows arrive very late.
 
 static bool add_point(struct queue *queue, const struct point *point)
 {
@@ -467,34 +456,23 @@ static void draw_wait(weir_trace_writer *writer, const struct queue *queue,
 }
 
 // Draws the waits whose record the queue's rows have passed, or all of them.
-static void draw_known(weir_trace_writer *writer, struct queue *queue, bool all)
+static void draw_known(weir_trace_writer *writer, bool all)
 {
-    const uint64_t last = queue->count ? queue->ring[(queue->count - 1) % RING].sequence : 0;
     size_t left = 0;
-    for (size_t i = 0; i < queue->wait_count; i++) {
-        const struct waiting wait = queue->waits[i];
-        if (all || last > wait.sequence)
+    for (size_t i = 0; i < writer->wait_count; i++) {
+        const struct waiting wait = writer->waits[i];
+        const struct queue *queue = find_queue(writer, wait.queue);
+        const size_t count = queue ? queue->count : 0;
+        if (count > 0 && (all || queue->ring[(count - 1) % RING].sequence > wait.sequence))
             draw_wait(writer, queue, &wait);
-        else
-            queue->waits[left++] = wait;
+        else if (!all)
+            writer->waits[left++] = wait;
     }
-    queue->wait_count = left;
+    writer->wait_count = left;
 }
 
-static bool add_wait(struct queue *queue, const struct waiting *wait)
-{
-    struct waiting *waits =
-        weir_grow(queue->waits, queue->wait_count, &queue->wait_capacity, sizeof *waits);
-    if (!waits)
-        return false;
-    queue->waits = waits;
-    waits[queue->wait_count++] = *wait;
-    return true;
-}
-
-// Notes an operation and its waits, and draws the arrows that are known now. Of each queue
-// the last 1,024 operations are remembered; a wait for an older one gets no arrow. False if out of
-// memory.
+// Notes an operation and its waits. Of each queue the last 1,024 operations are remembered; a wait for an older one gets
+// no arrow. False if out of memory.
 static bool add_arrows(weir_trace_writer *writer, const struct weir_trace_operation *operation)
 {
     // An arrow must begin within its row, so before the row's end.
@@ -506,19 +484,17 @@ static bool add_arrows(weir_trace_writer *writer, const struct weir_trace_operat
     struct queue *queue = queue_of(writer, operation->queue);
     if (!queue || !add_point(queue, &point))
         return false;
-    draw_known(writer, queue, false);
     for (size_t i = 0; i < operation->wait_count; i++) {
-        const struct waiting waiting = {
-            .sequence = operation->waits[i].sequence,
-            .to_queue = operation->queue,
-            .to_ns = operation->start_ns,
-        };
-        if (operation->waits[i].queue == operation->queue)
+        const struct weir_trace_wait *wait = &operation->waits[i];
+        if (wait->queue == operation->queue)
             continue;
-        struct queue *producer = queue_of(writer, operation->waits[i].queue);
-        if (!producer || !add_wait(producer, &waiting))
+        struct waiting *waits =
+            weir_grow(writer->waits, writer->wait_count, &writer->wait_capacity, sizeof *waits);
+        if (!waits)
             return false;
-        draw_known(writer, producer, producer->wait_count >= WAIT_LIMIT);
+        writer->waits = waits;
+        waits[writer->wait_count++] =
+            (struct waiting){wait->queue, wait->sequence, operation->queue, operation->start_ns};
     }
     return true;
 }
@@ -532,6 +508,8 @@ void weir_trace_writer_operation(weir_trace_writer *writer,
     write_call(writer, operation, device);
     if (operation->timed && !add_arrows(writer, operation))
         fail(writer, "");
+    if (writer->rows % DRAW_EVERY == 0 || writer->wait_count >= WAIT_LIMIT)
+        draw_known(writer, writer->wait_count >= WAIT_LIMIT);
 }
 
 void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_span *span)
@@ -579,11 +557,10 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
                              char *message, size_t message_size)
 {
     weir_trace_writer *it = *writer;
-    for (size_t i = 0; i < it->queue_count; i++) {
-        draw_known(it, &it->queues[i], true);
+    draw_known(it, true);
+    for (size_t i = 0; i < it->queue_count; i++)
         free(it->queues[i].ring);
-        free(it->queues[i].waits);
-    }
+    free(it->waits);
     if (!end->truncated)
         write_end(it, end);
     const bool ok = close_file(it, message, message_size);

@@ -54,11 +54,11 @@ static uint64_t cell_begin(const struct timeline *timeline, size_t cell)
 }
 
 // Adds the part of the interval that earlier ones did not cover. Intervals are sorted by
-// their begin.
+// their ends, the last one first.
 static void add_busy(const struct timeline *timeline, struct row *row, uint64_t begin, uint64_t end)
 {
-    if (begin < row->covered.end)
-        begin = row->covered.end;
+    if (row->covered.covered > 0 && end > row->covered.begin)
+        end = row->covered.begin;
     if (begin < timeline->begin)
         begin = timeline->begin;
     if (end > timeline->end)
@@ -121,8 +121,8 @@ static void fill(struct timeline *timeline)
         add_lanes(timeline, device);
         add_queues(timeline, device);
     }
-    for (size_t i = 0; i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
+    for (size_t i = report->run_count; i-- > 0;) {
+        const struct weir__run *run = &report->runs[report->by_end[i]];
         const size_t queue = trace->operations[run->operation].queue_index;
         add_busy(timeline, &timeline->rows[run->lane], run->begin, run->end);
         add_busy(timeline, &timeline->rows[report->lane_count + queue], run->begin, run->end);

@@ -21,13 +21,15 @@ uint64_t weir__object_next_id(void)
 }
 
 // Of labels that are no names of a program's, for each chain: with what the table takes for each.
-#define LABELS_KEPT ((size_t)1 << 20)
+#define LABELS_KEPT ((size_t)8 << 20)
 
-// A copy that lives as long as the chain; NULL if out of memory. A program may make graphs without end: labels for which
+// A copy that lives as long as the chain; NULL if out of memory. A program may make objects without end: labels for which
 // there is no room any more are "...".
 static const char *keep_label(const struct weir__chain *chain, const char *label, bool is_named)
 {
     static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_LABELS]);
+    if (!*label)
+        return "";
     weir_lock_take(&lock);
     const char *kept =
         weir_names_keep_within(chain->labels, label, is_named ? SIZE_MAX : LABELS_KEPT);
@@ -39,6 +41,7 @@ void *weir__member_allocate(weir_device *device, const struct weir__class *class
                             const char *label)
 {
     const bool inside = device->chain->count <= WEIR__SLOTS_INSIDE;
+    const bool kept = class->keeps_label || device->chain->count > 2; // there are plugins
     size_t slots = inside ? 0 : device->chain->count * sizeof(void *);
     char shown[WEIR__LABEL_SIZE];
     const char *text = label ? label : "";
@@ -57,8 +60,7 @@ void *weir__member_allocate(weir_device *device, const struct weir__class *class
     member->block = block;
     // A type begins with a member, so its size is a multiple of the line's.
     member->object.data = inside ? member->slots : (void **)(void *)(line + size);
-    member->object.label =
-        class->keeps_label ? keep_label(device->chain, text, class->is_named) : copy;
+    member->object.label = kept ? keep_label(device->chain, text, class->is_named) : copy;
     member->object.id = weir__object_next_id();
     member->device = device;
     member->class = class;

@@ -115,15 +115,6 @@ bool check_actor_learn(struct check_actors *actors, struct check_actor *actor, u
     return true;
 }
 
-bool check_floor_learn(struct check_actors *actors, const struct check_actor *producer,
-                       uint64_t count)
-{
-    if (actors->floor[producer->index] >= count)
-        return false;
-    join(actors, actors->floor, producer, count);
-    return true;
-}
-
 // What it says of the actor's own index is not looked at.
 bool check_actor_join(struct check_actors *actors, struct check_actor *actor, uint64_t at,
                       const uint64_t *counts)
@@ -241,7 +232,7 @@ bool check_actor_add(struct check_actors *actors, struct check_actor *actor)
 
 void check_actor_remove(struct check_actors *actors, struct check_actor *actor)
 {
-    check_floor_learn(actors, actor, actor->last);
+    check_clock_join(actors, actors->floor, actor, actor->last);
     actors->all[actor->index] = NULL;
     free(actor->versions);
     free(actor->counts);

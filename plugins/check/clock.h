@@ -80,15 +80,12 @@ bool check_actor_learn(struct check_actors *actors, struct check_actor *actor, u
 // actor was split.
 bool check_actor_join(struct check_actors *actors, struct check_actor *actor, uint64_t at,
                       const uint64_t *counts);
-// A clock of as many counts as those of actors learns it, too. It is no actor's.
+// A clock of as many counts as those of actors learns it, too. It is no actor's, or the floor: then everything that is
+// submitted from now on comes after it.
 bool check_clock_join(const struct check_actors *actors, uint64_t *counts,
                       const struct check_actor *producer, uint64_t count);
 // Everything that is submitted from now on comes after what the first `capacity` counts of a clock say.
 void check_floor_join(struct check_actors *actors, const uint64_t *counts, uint32_t capacity);
-// The same as check_actor_learn() for everything that is submitted from now on.
-bool check_floor_learn(struct check_actors *actors, const struct check_actor *producer,
-                       uint64_t count);
-
 // Whether what is submitted to `actor` now, or for NULL what the host does now, comes after `count`
 // of the actor with that index.
 static inline bool check_is_after(const struct check_actors *actors,

@@ -1,10 +1,8 @@
 // The store. A pair of lines is looked up by its lines alone, since a program that races in a loop
 // does so a million times; texts are made, files written and messages logged for a new pair only.
-// The JSON, which `weir check` reads, is written in time that hardly grows with their number: what is
-// listed stays, with its counts, until the end.
 //
-// What is found is kept under check.lock. Files are written after it was released, from a copy, so that no submit
-// waits for a disk.
+// What is found is kept under check.lock. The texts of files are made under it, and written after it was released, so
+// that no submit waits for a disk.
 #define _GNU_SOURCE // program_invocation_short_name
 #include <errno.h>
 #include <fnmatch.h>
@@ -24,14 +22,12 @@
 
 enum {
     CHECK_PAIRS = 1000, // of lines that are kept
-    CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
     CHECK_CHAINS = 1024,
 };
 
 // What was added and is not told yet.
 struct untold {
-    size_t begin;            // the numbers of the new findings, from here
-    size_t end;              // to before this one
+    size_t begin;            // the new findings are those from here on
     weir_check_kind refused; // with `fail`, of the first conflict that is to be refused; 0: none
     const struct weir_check_finding *finding; // that conflict's; NULL: there was no room for it
 };
@@ -40,83 +36,52 @@ struct check_findings {
     const struct weir_link *link;
     struct weir_names *texts; // the link's
     bool fail;
-    const char *suppressions;
-    json_t *rules_file; // of which the rules have the texts
+    struct weir_findings all; // with the arrays below
+    json_t *rules_file;       // of which the rules have the texts
     struct weir_suppression *rules;
-    size_t rule_count;
     struct weir_check_finding items[CHECK_PAIRS];  // each of another pair of lines
     struct weir_suppression *rule_of[CHECK_PAIRS]; // NULL: nothing suppresses it
     // Chains of items of equal hashes. Numbers of items, from 1; 0: the end.
     uint16_t chains[CHECK_CHAINS];
     uint16_t next[CHECK_PAIRS];
-    size_t count;
-    size_t errors; // neither hints nor suppressed
-    uint64_t dropped;
     struct untold untold;
     pthread_mutex_t files_lock; // guards what follows; check.lock is taken with it held
-    struct weir_check_finding written[CHECK_PAIRS]; // copies, as are the rules
-    size_t written_count;
-    uint64_t written_dropped;
-    struct weir_suppression *written_rules;
+    size_t written;             // findings that are in the files
     char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
-    char failure[512];          // the first file that could not be written, and why
-    struct weir_long_text list; // of the first `listed` findings, for the JSON
-    size_t listed;
+    char failure[512]; // the first file that could not be written, and why
 };
 
 // The files are written whole each time, so that they are well-formed whenever the process ends.
 
-static void write_form(struct check_findings *findings, int form, const struct weir_findings *all)
+// A failure is described in `failure`, and is final. A text that is NULL had no memory.
+static void write_form(struct check_findings *findings, const char *path, char *text)
 {
-    static char *(*const makers[CHECK_FORMS])(const struct weir_findings *findings) = {
-        [CHECK_TEXT] = weir_findings_text,
-        [CHECK_JSON] = weir_findings_json,
-        [CHECK_SARIF] = weir_findings_sarif,
-    };
-    const char *path = findings->paths[form];
     char message[512];
-    if (!path[0] || findings->failure[0])
-        return;
-    char *text = makers[form](all);
-    if (!text)
+    if (path[0] && !findings->failure[0] && !text)
         weir_text_about(findings->failure, sizeof findings->failure, path,
                         "no memory is left for the report; free some memory of the host");
-    else if (!weir_file_write(path, text, strlen(text), message, sizeof message))
+    else if (path[0] && !findings->failure[0] &&
+             !weir_file_write(path, text, strlen(text), message, sizeof message))
         weir_text_escape(findings->failure, sizeof findings->failure, message, "");
     free(text);
 }
 
-static void copy(struct check_findings *findings)
+static void write_files(struct check *check, bool complete)
 {
-    findings->written_count = findings->count;
-    findings->written_dropped = findings->dropped;
-    memcpy(findings->written, findings->items, findings->count * sizeof *findings->items);
-    if (findings->rule_count)
-        memcpy(findings->written_rules, findings->rules,
-               findings->rule_count * sizeof *findings->rules);
-}
-
-// Writes what was copied to all files. A failure is described in `failure`, and is final.
-static void write_files(struct check_findings *findings, bool complete)
-{
-    struct weir_findings all = {
-        .program = program_invocation_short_name,
-        .process = (uint64_t)getpid(),
-        .complete = complete,
-        .items = findings->written,
-        .count = findings->written_count,
-        .dropped = findings->written_dropped,
-        .suppressions = findings->suppressions,
-        .rules = findings->written_rules,
-        .rule_count = findings->rule_count,
-    };
-    if (!complete && all.count > CHECK_FRESH && findings->paths[CHECK_JSON][0]) {
-        weir_findings_list(&all, findings->listed, &findings->list);
-        findings->listed = all.count;
-        all.list = findings->list.failed ? NULL : findings->list.text;
-    }
+    static char *(*const makers[])(
+        const struct weir_findings *findings) = {weir_findings_text, weir_findings_json,
+                                                 weir_findings_sarif}; // in the order of the keys
+    struct check_findings *findings = check->findings;
+    char *texts[CHECK_FORMS];
+    check_lock(check);
+    findings->all.complete = complete;
+    findings->all.rules = findings->rules;
+    findings->written = findings->all.count;
     for (int form = 0; form < CHECK_FORMS; form++)
-        write_form(findings, form, &all);
+        texts[form] = findings->paths[form][0] ? makers[form](&findings->all) : NULL;
+    (void)check_unlock(check);
+    for (int form = 0; form < CHECK_FORMS; form++)
+        write_form(findings, findings->paths[form], texts[form]);
 }
 
 // The file of suppressions is JSON, so that a finding of the JSON report can be copied into it:
@@ -148,7 +113,7 @@ static weir_status refuse_rules(const struct check_findings *findings, size_t en
     va_end(arguments);
     if (entry)
         snprintf(place, sizeof place, "entry %zu ", entry);
-    weir_text_about(message, sizeof message, findings->suppressions, "%s%s", place, sentence);
+    weir_text_about(message, sizeof message, findings->all.suppressions, "%s%s", place, sentence);
     return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG, mend, "%s", message);
 }
 
@@ -221,9 +186,10 @@ static weir_status read_rules(struct check_findings *findings)
     void *text;
     size_t size;
     weir_status status = WEIR_OK;
-    if (!findings->suppressions[0])
+    if (!findings->all.suppressions[0])
         return WEIR_OK;
-    if (!weir_file_read(findings->suppressions, FILE_LIMIT, &text, &size, message, sizeof message))
+    if (!weir_file_read(findings->all.suppressions, FILE_LIMIT, &text, &size, message,
+                        sizeof message))
         return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
                               "mend `suppressions` in [check]", "%s", message);
     json_t *list = findings->rules_file =
@@ -234,12 +200,11 @@ static weir_status read_rules(struct check_findings *findings)
     if (!json_is_array(list))
         return refuse_rules(findings, 0, rules_remedy, "the file holds no list");
     findings->rules = calloc(json_array_size(list) + 1, sizeof *findings->rules);
-    findings->written_rules = calloc(json_array_size(list) + 1, sizeof *findings->rules);
-    if (!findings->rules || !findings->written_rules)
+    if (!findings->rules)
         return weir_host_no_memory(findings->link->host, "suppressions");
-    while (findings->rule_count < json_array_size(list) && status == WEIR_OK) {
-        json_t *object = json_array_get(list, findings->rule_count);
-        status = read_rule(findings, ++findings->rule_count, object);
+    while (findings->all.rule_count < json_array_size(list) && status == WEIR_OK) {
+        json_t *object = json_array_get(list, findings->all.rule_count);
+        status = read_rule(findings, ++findings->all.rule_count, object);
     }
     return status;
 }
@@ -269,7 +234,7 @@ static bool matches_place(const char *wanted, const struct weir_check_use *use)
 static struct weir_suppression *find_rule(const struct check_findings *findings,
                                           const struct weir_check_finding *finding)
 {
-    for (size_t i = 0; i < findings->rule_count; i++) {
+    for (size_t i = 0; i < findings->all.rule_count; i++) {
         struct weir_suppression *rule = &findings->rules[i];
         if ((rule->kind == 0 || rule->kind == finding->kind) &&
             matches_place(rule->first, &finding->first) &&
@@ -284,10 +249,10 @@ static struct weir_suppression *find_rule(const struct check_findings *findings,
 static void tell_unused(const struct check_findings *findings)
 {
     char text[512];
-    for (size_t i = 0; i < findings->rule_count; i++) {
+    for (size_t i = 0; i < findings->all.rule_count; i++) {
         if (findings->rules[i].used)
             continue;
-        weir_text_about(text, sizeof text, findings->suppressions,
+        weir_text_about(text, sizeof text, findings->all.suppressions,
                         "entry %zu suppresses nothing that was found, remove it: %.200s", i + 1,
                         findings->rules[i].reason);
         findings->link->host->log(WEIR_LOG_WARNING, findings->link->name, text);
@@ -387,19 +352,19 @@ static struct weir_check_finding *make_finding(struct check_findings *findings,
 {
     struct check_conflict kept = *conflict;
     struct weir_check_finding *finding = &kept.finding;
-    if (findings->count == CHECK_PAIRS || !keep_text(findings, &finding->buffer) ||
+    if (findings->all.count == CHECK_PAIRS || !keep_text(findings, &finding->buffer) ||
         !keep_use(findings, &finding->first) || !keep_use(findings, &finding->second) ||
         !keep_words(findings, &kept, finding))
         return NULL;
     leave_call(&finding->first);
     leave_call(&finding->second);
-    const size_t place = findings->count++;
+    const size_t place = findings->all.count++;
     uint16_t *chain = chain_of(findings, finding);
     findings->rule_of[place] = find_rule(findings, finding);
     if (findings->rule_of[place])
         finding->suppression = findings->rule_of[place]->reason;
     findings->next[place] = *chain;
-    *chain = (uint16_t)findings->count;
+    *chain = (uint16_t)findings->all.count;
     findings->items[place] = *finding;
     return &findings->items[place];
 }
@@ -411,16 +376,14 @@ void check_tell(struct check *check, const struct check_conflict *conflict)
     struct check_findings *findings = check->findings;
     const bool hint = is_hint(conflict->finding.kind);
     struct weir_check_finding *finding = find(findings, &conflict->finding);
-    const bool is_new = !finding && (finding = make_finding(findings, conflict));
+    finding = finding ? finding : make_finding(findings, conflict);
     struct weir_suppression *rule = finding ? findings->rule_of[finding - findings->items] : NULL;
     if (finding)
         finding->count++;
     else
-        findings->dropped++;
+        findings->all.dropped++;
     if (rule)
         rule->used++;
-    findings->errors += is_new && !rule && !hint;
-    findings->untold.end = findings->count;
     if (findings->fail && !hint && !rule && !findings->untold.refused) {
         findings->untold.refused = conflict->finding.kind;
         findings->untold.finding = finding;
@@ -450,12 +413,8 @@ static void keep_files(struct check *check, size_t count)
     struct check_findings *findings = check->findings;
     check_inside++; // the lock is not one of the program's
     pthread_mutex_lock(&findings->files_lock);
-    if (findings->written_count < count) { // else another thread has written them
-        check_lock(check);
-        copy(findings);
-        (void)check_unlock(check);
-        write_files(findings, false);
-    }
+    if (findings->written < count) // else another thread has written them
+        write_files(check, false);
     pthread_mutex_unlock(&findings->files_lock);
     check_inside--;
 }
@@ -465,12 +424,13 @@ weir_status check_unlock_and_tell(struct check *check)
     struct check_findings *findings = check->findings;
     const struct weir_host *host = check->link->host;
     const struct untold untold = findings->untold;
+    const size_t count = findings->all.count;
     struct weir_error detail = {.status = WEIR_ERROR_INVALID};
-    findings->untold = (struct untold){.begin = untold.end, .end = untold.end};
+    findings->untold = (struct untold){.begin = count};
     check->found_more = false;
     (void)check_unlock(check);
-    keep_files(check, untold.end);
-    for (size_t i = untold.begin; i < untold.end; i++)
+    keep_files(check, count);
+    for (size_t i = untold.begin; i < count; i++)
         tell(findings, &findings->items[i]);
     if (!untold.refused)
         return WEIR_OK;
@@ -485,24 +445,22 @@ weir_status check_unlock_and_tell(struct check *check)
 
 // Reading.
 
-static size_t count_of(struct check *check, const size_t *count)
-{
-    check_lock(check);
-    const size_t now = *count;
-    (void)check_unlock(check);
-    return now;
-}
-
 size_t check_findings_count(void *user)
 {
     struct check *check = user;
-    return count_of(check, &check->findings->count);
+    check_lock(check);
+    const size_t count = check->findings->all.count;
+    (void)check_unlock(check);
+    return count;
 }
 
 size_t check_findings_error_count(void *user)
 {
     struct check *check = user;
-    return count_of(check, &check->findings->errors);
+    check_lock(check);
+    const struct weir_findings_sum sum = weir_findings_sum(&check->findings->all);
+    (void)check_unlock(check);
+    return sum.errors;
 }
 
 bool check_findings_get(void *user, size_t index, struct weir_check_finding *out_finding,
@@ -511,7 +469,7 @@ bool check_findings_get(void *user, size_t index, struct weir_check_finding *out
     struct check *check = user;
     const struct check_findings *findings = check->findings;
     check_lock(check);
-    const bool there = index < findings->count;
+    const bool there = index < findings->all.count;
     if (there)
         weir_write(out_finding, size, &findings->items[index], sizeof findings->items[index]);
     (void)check_unlock(check);
@@ -526,63 +484,61 @@ static weir_status fail_output(const struct check_findings *findings)
                           findings->failure);
 }
 
-static weir_status start(struct check_findings *findings, const char *const files[CHECK_FORMS])
+static weir_status start(struct check *check, const struct weir_setting *const *settings)
 {
+    struct check_findings *findings = check->findings;
     const weir_status status = read_rules(findings);
     if (status < 0)
         return status;
     for (size_t i = 0; i < CHECK_FORMS; i++)
-        if (!weir_output_path_claim(files[i], findings->paths[i]))
+        if (!weir_output_path_claim(settings[KEY_TEXT + i]->text, findings->paths[i]))
             return weir_host_fail(findings->link->host, WEIR_ERROR_CONFIG,
                                   "use names of fewer than 450 bytes",
                                   "a name of a file in [check] is too long");
-    copy(findings);
-    write_files(findings, false);
+    write_files(check, false);
     return findings->failure[0] ? fail_output(findings) : WEIR_OK;
 }
 
 static void release(struct check_findings *findings)
 {
     free(findings->rules);
-    free(findings->written_rules);
     json_decref(findings->rules_file);
-    free(findings->list.text);
     pthread_mutex_destroy(&findings->files_lock);
     free(findings);
 }
 
-weir_status check_findings_create(struct check *check, bool fail, const char *suppressions,
-                                  const char *const files[CHECK_FORMS])
+weir_status check_findings_create(struct check *check, const struct weir_setting *const *settings)
 {
     struct check_findings *findings = calloc(1, sizeof *findings);
     if (!findings)
         return weir_host_no_memory(check->link->host, "findings");
     findings->link = check->link;
     findings->texts = check->names;
-    findings->fail = fail;
-    findings->suppressions = suppressions;
+    findings->fail = strcmp(settings[KEY_REPORT]->text, "fail") == 0;
+    findings->all = (struct weir_findings){.program = program_invocation_short_name,
+                                           .process = (uint64_t)getpid(),
+                                           .items = findings->items,
+                                           .suppressions = settings[KEY_SUPPRESSIONS]->text};
     pthread_mutex_init(&findings->files_lock, NULL);
-    const weir_status status = start(findings, files);
+    check->findings = findings;
+    const weir_status status = start(check, settings);
     if (status < 0) {
         for (size_t i = 0; i < CHECK_FORMS; i++)
             weir_output_path_give_back(findings->paths[i]);
         release(findings);
-        return status;
     }
-    check->findings = findings;
-    return WEIR_OK;
+    return status;
 }
 
 void check_findings_destroy(struct check *check)
 {
     struct check_findings *findings = check->findings;
     char text[160];
-    copy(findings);
-    write_files(findings, true);
-    if (findings->dropped) {
+    write_files(check, true);
+    if (findings->all.dropped) {
         snprintf(text, sizeof text,
                  "%" PRIu64 " uses in more pairs of lines than the %d that are kept are not listed",
-                 findings->dropped, CHECK_PAIRS);
+                 findings->all.dropped, CHECK_PAIRS);
         findings->link->host->log(WEIR_LOG_WARNING, findings->link->name, text);
     }
     tell_unused(findings);

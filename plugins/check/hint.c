@@ -113,22 +113,6 @@ static struct weir_check_use record_of(const struct check_queue *queue, uint64_t
                                    .line = named ? queue->record_line : 0};
 }
 
-// Keeps the labels of queues and of the buffer, which may go away.
-static void keep_labels(struct check *check, struct weir_check_finding *finding)
-{
-    const char **const labels[] = {&finding->first.queue, &finding->second.queue, &finding->buffer};
-    for (size_t i = 0; i < sizeof labels / sizeof *labels; i++)
-        if (*labels[i])
-            *labels[i] = weir_names_keep(check->names, *labels[i]);
-}
-
-static void describe(struct check *check, struct check_wait *wait, weir_check_kind kind,
-                     struct weir_check_use record, struct weir_check_use second)
-{
-    wait->hint = (struct weir_check_finding){.kind = kind, .first = record, .second = second};
-    keep_labels(check, &wait->hint);
-}
-
 // A second thread that waits may do so before or after the first.
 static void see_thread(struct check *check)
 {
@@ -177,11 +161,11 @@ static void check_sync_learns(struct check *check, const struct check_queue *pro
         const bool is_here =
             producer->record_line == sync->line && producer->record_file == sync->file;
         const bool named = producer->actor.recorded == count && !is_here;
-        describe(check, sync, WEIR_CHECK_NEEDLESS_SYNC,
-                 record_of(producer, count - producer->actor.base, named),
-                 (struct weir_check_use){.operation = "sync",
-                                         .file = sync->file,
-                                         .line = sync->line});
+        sync->hint = (struct weir_check_finding){
+            .kind = WEIR_CHECK_NEEDLESS_SYNC,
+            .first = record_of(producer, count - producer->actor.base, named),
+            .second = {.operation = "sync", .file = sync->file, .line = sync->line},
+        };
     }
     see_thread(check);
     check->unseen_syncs = check->unseen_syncs || (!sync && !internal);
@@ -337,15 +321,17 @@ void check_hint_wait(struct check *check, struct check_queue *queue, struct chec
     check->unseen_uses = check->unseen_uses || (!wait && !internal);
     const weir_check_kind kind = implied ? WEIR_CHECK_IMPLIED_WAIT : WEIR_CHECK_NEEDLESS_WAIT;
     if (wait && wait->hint.kind < kind)
-        describe(check, wait, kind,
-                 record_of(producer, operation->u.wait.event.sequence,
-                           producer->actor.recorded == count),
-                 (struct weir_check_use){.operation = check_operation_name(WEIR_OPERATION_WAIT),
-                                         .queue = queue->actor.label,
-                                         .queue_id = queue->actor.id,
-                                         .sequence = operation->sequence,
-                                         .file = operation->file,
-                                         .line = operation->line});
+        wait->hint = (struct weir_check_finding){
+            .kind = kind,
+            .first = record_of(producer, operation->u.wait.event.sequence,
+                               producer->actor.recorded == count),
+            .second = {.operation = check_operation_name(WEIR_OPERATION_WAIT),
+                       .queue = queue->actor.label,
+                       .queue_id = queue->actor.id,
+                       .sequence = operation->sequence,
+                       .file = operation->file,
+                       .line = operation->line},
+        };
     if (!implied && check->needless)
         set_causes(check, queue, wait, producer, count);
 }
@@ -364,7 +350,6 @@ static void check_hint_apart(struct check *check, const struct check_user *user,
         return;
     wait->hint = check_conflict_of(user, buffer, use, shape, access).finding;
     wait->hint.kind = WEIR_CHECK_FALSE_SHARING;
-    keep_labels(check, &wait->hint);
 }
 
 void check_hint_use(struct check *check, const struct check_user *user,

@@ -14,7 +14,7 @@ static void check_host_learns(struct check *check, const struct check_actor *pro
 {
     struct check_actor *self = check->strict && !everywhere ? check_thread_self(check) : NULL;
     if (!self) {
-        check_floor_learn(&check->actors, producer, count);
+        check_clock_join(&check->actors, check->actors.floor, producer, count);
     } else if (check_actor_learn(&check->actors, self, self->last + 1, producer, count)) {
         self->last++;
         check_news(check);
@@ -75,7 +75,7 @@ static void end_call(struct check *check, const struct weir_host_note *note)
     *at = queue->outer;
     check_lock(check);
     if (!check->strict)
-        check_floor_learn(&check->actors, &queue->actor, queue->call);
+        check_clock_join(&check->actors, check->actors.floor, &queue->actor, queue->call);
     check_calls_end(check, queue, queue->waiting_calls > 0); // none: a later plugin made it
     check_unlock(check);
 }

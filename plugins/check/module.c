@@ -5,19 +5,6 @@
 #include "plugins/check/parts.h"
 #include "plugins/kit/kit.h"
 
-// In the order of the key table.
-enum key {
-    KEY_REPORT,
-    KEY_THREADS,
-    KEY_HINTS,
-    KEY_VERIFY,
-    KEY_SUPPRESSIONS,
-    KEY_TEXT,
-    KEY_JSON,
-    KEY_SARIF,
-    KEY_COUNT
-};
-
 static const char *const report_words[] = {"log", "fail", NULL};
 
 static const char *const thread_words[] = {"auto", "one", "strict", NULL};
@@ -53,17 +40,6 @@ static const struct weir_key keys[KEY_COUNT] = {
 
 static const struct weir_lock_kind lock_kind = {"the lock of a check", 0};
 
-static weir_status open_findings(struct check *check, const struct weir_setting *const *settings)
-{
-    const char *const files[CHECK_FORMS] = {
-        [CHECK_TEXT] = settings[KEY_TEXT]->text,
-        [CHECK_JSON] = settings[KEY_JSON]->text,
-        [CHECK_SARIF] = settings[KEY_SARIF]->text,
-    };
-    return check_findings_create(check, strcmp(settings[KEY_REPORT]->text, "fail") == 0,
-                                 settings[KEY_SUPPRESSIONS]->text, files);
-}
-
 static weir_status check_open_link(struct weir_link *link,
                                    const struct weir_setting *const *settings, void **out_state)
 {
@@ -83,14 +59,15 @@ static weir_status check_open_link(struct weir_link *link,
                       .release = check_release,
                       .acquire = check_acquire},
     };
-    const weir_status status = check->names ? open_findings(check, settings)
+    weir_lock_init(&check->lock, &lock_kind);
+    const weir_status status = check->names ? check_findings_create(check, settings)
                                             : weir_host_no_memory(link->host, "the plugin check");
     if (status < 0) {
         weir_names_destroy(check->names);
+        weir_lock_finish(&check->lock);
         free(check);
         return status;
     }
-    weir_lock_init(&check->lock, &lock_kind);
     check_threads_open(check, settings[KEY_THREADS]->text);
     check->needless = check->hints && !check->strict;
     *out_state = check;

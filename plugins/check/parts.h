@@ -59,12 +59,18 @@ struct check_conflict {
     bool threads; // an order of threads that is not seen would order the two
 };
 
-// The forms of the files that are written.
-enum {
-    CHECK_TEXT,
-    CHECK_JSON,
-    CHECK_SARIF,
-    CHECK_FORMS
+// In the order of the key table.
+enum key {
+    KEY_REPORT,
+    KEY_THREADS,
+    KEY_HINTS,
+    KEY_VERIFY,
+    KEY_SUPPRESSIONS,
+    KEY_TEXT,
+    KEY_JSON,
+    KEY_SARIF,
+    KEY_COUNT,
+    CHECK_FORMS = KEY_COUNT - KEY_TEXT // of the files that are written
 };
 
 #define CHECK_PATIENCE_NS 200000000 // of a lock of the program's for the link's
@@ -306,14 +312,12 @@ struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_shape *shape, weir_access access);
 // finding.c
 
-// Reads the suppressions, a file or "" for none, and writes the `files`, or "", as those of a run that has found nothing
-// yet. `fail`: report = fail. Texts outlive the link.
+// Reads the suppressions, and writes the files as those of a run that has found nothing yet. Texts outlive the link.
 //
 // Ownership: the link's, until check_findings_destroy().
 // Errors: WEIR_ERROR_CONFIG for a file of suppressions that is missing or wrong; WEIR_ERROR_IO for a
 // file that cannot be written; both reported to the host.
-weir_status check_findings_create(struct check *check, bool fail, const char *suppressions,
-                                  const char *const files[CHECK_FORMS]);
+weir_status check_findings_create(struct check *check, const struct weir_setting *const *settings);
 
 // Completes the files, and tells which suppressions were not used. What could not be written is
 // reported to the host's `error`.

@@ -264,7 +264,7 @@ static void catch_up(struct check *check)
         return;
     check->lost = lost;
     for (struct check_thread *thread = check->threads; thread; thread = thread->next)
-        check_floor_learn(&check->actors, &thread->actor, thread->actor.last);
+        check_clock_join(&check->actors, check->actors.floor, &thread->actor, thread->actor.last);
 }
 
 // What the function of a host call learns is known to what its queue is given later, too.

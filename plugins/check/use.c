@@ -125,7 +125,7 @@ static void repair(struct check *check, const struct check_user *user, const str
         check_hint_need_all(check, (struct check_queue *)(void *)other);
     check->unseen_syncs = true; // the order that is taken for granted may be the sync's
     if (!user->actor)
-        check_floor_learn(user->actors, other, use->count);
+        check_clock_join(user->actors, user->actors->floor, other, use->count);
     else
         check_actor_learn(user->actors, user->actor, user->late ? user->actor->last : user->count,
                           other, use->count);

@@ -163,9 +163,6 @@ bool perturb_run_one(struct perturb *perturb, struct perturb_queue *queue, uint6
 // holds as it does without the plugin.
 void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flags);
 
-// Whether operations of the queue are on their way to the front end.
-bool perturb_hands_on(const struct perturb *perturb, const struct perturb_queue *queue);
-
 // Takes the queue's operations up to `last` from those that are pending.
 struct perturb_operation *perturb_take(struct perturb_queue *queue, struct perturb_operation *last);
 

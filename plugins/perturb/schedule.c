@@ -459,7 +459,8 @@ bool perturb_run_until(struct perturb_queue *queue, uint64_t sequence, uint64_t 
     return queue->done >= sequence;
 }
 
-bool perturb_hands_on(const struct perturb *perturb, const struct perturb_queue *queue)
+// Whether operations of the queue are on their way to the front end.
+static bool hands_on(const struct perturb *perturb, const struct perturb_queue *queue)
 {
     const struct perturb_batch *batch = perturb->flight;
     while (batch && (batch->open || batch->queue != queue))
@@ -478,6 +479,6 @@ void perturb_drain(struct perturb_queue *queue, uint64_t sequence, unsigned flag
         last = at;
     if (last)
         grant(queue, last);
-    while (perturb_hands_on(perturb, queue))
+    while (hands_on(perturb, queue))
         perturb_wait(perturb, WEIR_FOREVER);
 }

@@ -184,12 +184,6 @@ weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
     return WEIR_OK;
 }
 
-static void give_up(struct trace_queue *queue, struct trace_entry *entry)
-{
-    entry->row.timed = false;
-    queue->trace->unfinished++;
-}
-
 // Operations of a queue never overlap, so rounding errors of the clocks are corrected.
 static void put_after_last(struct trace_queue *queue, struct trace_entry *entry)
 {
@@ -214,49 +208,32 @@ static void convert(struct trace_queue *queue, struct trace_entry *entry)
     put_after_last(queue, entry);
 }
 
-static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool last)
-{
-    const bool readable = queue->device->clock_now.count > 0;
-    if (readable && entry->seen < entry->times && !last &&
-        queue->last_fetched <= entry->row.sequence)
-        return false;
-    if (readable && entry->seen > 0)
-        convert(queue, entry);
-    else
-        give_up(queue, entry);
-    return true;
-}
-
-// A host call after a failure never runs, nor does a collective. This is known when a later operation
-// has run.
-static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool last)
-{
-    if (has_run(entry)) {
-        put_after_last(queue, entry);
-        return true;
-    }
-    if (!last && queue->last_fetched <= entry->row.sequence)
-        return false;
-    give_up(queue, entry);
-    return true;
-}
-
+// Completes the next entry, or returns false where its times may still come. Once a later operation has run, or with
+// `last`, they do not: a host call after a failure never runs, nor does a collective.
 static bool join_next(struct trace_queue *queue, uint64_t head, bool last)
 {
     struct trace_entry *entry = &queue->ring[queue->joined & queue->mask];
+    const enum weir_trace_kind kind = entry->row.kind;
+    const bool called = has_run(entry);
     if (!entry->row.timed)
         return true;
-    // Times of a note may never come, and must not keep later entries from being written.
-    if (entry->row.kind == WEIR_TRACE_NOTE)
-        return join_call(queue, entry, last || head - queue->joined > queue->mask / 2);
-    if (entry->times == 0 || has_run(entry))
-        return join_call(queue, entry, last);
-    // Where the device has an engine for collectives, the front end may still carry one out, of which the
-    // backend times the copies. It has told that when a later operation runs.
-    if (entry->row.kind == WEIR_TRACE_COLLECTIVE && !queue->trace->clock && !last &&
-        queue->last_fetched <= entry->row.sequence)
+    // Times of a note may never come, and must not keep later entries from being written. Where the device has an
+    // engine for collectives, the front end may still carry one out, of which the backend times the copies.
+    const bool over = last || queue->last_fetched > entry->row.sequence ||
+                      (kind == WEIR_TRACE_NOTE && head - queue->joined > queue->mask / 2);
+    const bool whole = entry->times > 0 && entry->seen >= entry->times &&
+                       (kind != WEIR_TRACE_COLLECTIVE || queue->trace->clock);
+    if (!called && !whole && !over)
         return false;
-    return join_work(queue, entry, last);
+    if (called) {
+        put_after_last(queue, entry);
+    } else if (entry->seen > 0 && queue->device->clock_now.count > 0) {
+        convert(queue, entry);
+    } else {
+        entry->row.timed = false;
+        queue->trace->unfinished++;
+    }
+    return true;
 }
 
 // Fetches the times so far, and stores them with their entries. `last`: there will be no more times.

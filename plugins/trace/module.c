@@ -192,8 +192,6 @@ static void release(struct trace *trace)
         free_device(device);
         device = next;
     }
-    weir_names_destroy(trace->names.texts);
-    pthread_mutex_destroy(&trace->names.lock);
     pthread_mutex_destroy(&trace->lists);
     pthread_mutex_destroy(&trace->lock);
     pthread_cond_destroy(&trace->wake);
@@ -216,12 +214,9 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
     trace->limit = (uint64_t)settings[KEY_LIMIT]->integer << 20;
     pthread_mutex_init(&trace->lists, NULL);
     pthread_mutex_init(&trace->lock, NULL);
-    pthread_mutex_init(&trace->names.lock, NULL);
     weir_condition_init(&trace->wake);
     pthread_cond_init(&trace->written, NULL);
-    trace->names.texts = weir_names_create();
-    weir_status status = trace->names.texts ? open_file(trace, settings)
-                                            : weir_host_no_memory(link->host, "a trace");
+    weir_status status = open_file(trace, settings);
     if (status == WEIR_OK && weir_thread_start(&trace->thread, trace_drain, trace) != 0) {
         struct weir_trace_meta end = {.end_ns = 0};
         char message[512];
@@ -277,8 +272,7 @@ static void trace_close(const struct weir_link *link)
     release(trace);
 }
 
-// The front end's objects. A queue's ring outlives the queue until all of it is written; labels live as long as
-// the link.
+// The front end's objects. A queue's ring outlives the queue until all of it is written.
 
 // For how long the last times of a destroyed queue are queried. If another thread of the driver
 // delivers them, they arrive somewhat after the end.
@@ -357,12 +351,11 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     queue->trace = trace;
     queue->device = trace_device_of(link, device_object);
     queue->mask = trace->ring_size - 1;
-    snprintf(queue->label, sizeof queue->label, "%s", weir_queue_object(object)->label);
     queue->row = (struct weir_trace_queue){
         .id = weir_queue_object(object)->id,
         .device = queue->device->row.index,
         .priority = setup->priority,
-        .label = queue->label,
+        .label = weir_queue_object(object)->label,
     };
     queue->ring = calloc(trace->ring_size, sizeof *queue->ring);
     queue->times = calloc(trace->ring_size, sizeof *queue->times);
@@ -411,39 +404,21 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
         atomic_store(&queue->destroyed, true);
 }
 
-// Most programs have few labels, and one that creates new ones all the time must not run out of memory because of
-// this table.
-#define BYTES_LIMIT ((size_t)8 << 20)
-
-// Never NULL. If there are too many, a text that says so.
-static const char *keep_label(struct trace_names *names, const char *text)
-{
-    if (!*text)
-        return "";
-    pthread_mutex_lock(&names->lock);
-    const char *kept = weir_names_keep_within(names->texts, text, BYTES_LIMIT);
-    pthread_mutex_unlock(&names->lock);
-    return kept ? kept : "(too many labels)";
-}
-
 static weir_status buffer_create(const struct weir_link *link, weir_device *device,
                                  weir_buffer *object, const struct weir_buffer_setup *setup,
                                  void **out_data, void **out_pointer)
 {
-    struct trace_buffer *buffer = link->host->allocate(sizeof *buffer);
-    if (!buffer)
-        return no_memory(link, "a buffer");
-    buffer->label = keep_label(&trace_of(link)->names, weir_buffer_object(object)->label);
-    buffer->memory = setup->placement == WEIR_PLACE_HOST      ? WEIR_TRACE_PINNED_MEMORY
-                     : setup->placement == WEIR_PLACE_MANAGED ? WEIR_TRACE_MANAGED_MEMORY
-                                                              : WEIR_TRACE_DEVICE_MEMORY;
-    *out_data = buffer;
+    static const enum weir_trace_memory device_memory = WEIR_TRACE_DEVICE_MEMORY,
+                                        pinned = WEIR_TRACE_PINNED_MEMORY,
+                                        managed = WEIR_TRACE_MANAGED_MEMORY;
+    *out_data = (void *)(setup->placement == WEIR_PLACE_HOST      ? &pinned
+                         : setup->placement == WEIR_PLACE_MANAGED ? &managed
+                                                                  : &device_memory);
     return WEIR_OK;
 }
 
 static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
 {
-    link->host->release(weir_buffer_data(link, object));
 }
 
 static const struct weir_module_ops ops = {

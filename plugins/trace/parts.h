@@ -30,7 +30,6 @@
 #include "base/clock.h"
 #include "base/clock_map.h"
 #include "base/host_clock.h"
-#include "base/names.h"
 #include "base/thread.h"
 #include "report/output_path.h"
 #include "report/trace.h"
@@ -45,18 +44,12 @@ enum {
     TRACE_WAITS = 64,       // that an operation keeps, the last ones
     TRACE_FETCH = 256,      // times that are fetched at once
     TRACE_FETCHES = 4096,   // that often, at most
-    TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
+    TRACE_LABEL_SIZE = 96,  // of labels of devices
     TRACE_TITLE_SIZE = 64,  // of a collective's name
     TRACE_WAKE = 512,       // operations in a ring that wake the writing thread
 };
 
 struct trace;
-
-// Labels of buffers, which live as long as the link, each stored once.
-struct trace_names {
-    pthread_mutex_t lock;
-    struct weir_names *texts;
-};
 
 // submit.c
 
@@ -126,7 +119,7 @@ struct trace_device {
     weir_device *object;          // of the front end, while it has queues
     struct weir_device_info info; // whose texts the row has
     struct weir_trace_device row; // since its limits are known
-    char label[TRACE_LABEL_SIZE]; // the row's; buffers cannot use up its room
+    char label[TRACE_LABEL_SIZE]; // the row's
     bool has_collectives;         // carries them out itself
     bool enlisted;
     bool announced;
@@ -144,7 +137,6 @@ struct trace_queue {
     struct trace *trace;
     struct trace_device *device;
     struct weir_trace_queue row;
-    char label[TRACE_LABEL_SIZE]; // the row's
     struct trace_entry *ring;
     uint64_t mask;                      // of it
     atomic_bool destroyed;              // the front end's queue is gone
@@ -171,11 +163,6 @@ struct trace_queue {
     uint64_t last_fetched;             // sequence
 };
 
-struct trace_buffer {
-    const char *label;
-    enum weir_trace_memory memory;
-};
-
 // The state of a link.
 struct trace {
     const struct weir_link *link;
@@ -187,7 +174,6 @@ struct trace {
     const struct weir_host_clock *clock; // of the links after this one; NULL: the system's
     uint64_t base_ns;                    // of the host's clock: the trace's moment 0
     uint64_t process;
-    struct trace_names names;
     uint64_t number;       // no other link of the process has it
     pthread_mutex_t lists; // guards what follows, up to the count of devices
     struct trace_device *devices;
@@ -227,7 +213,7 @@ static inline uint64_t trace_now_ns(const struct trace *trace)
 
 WEIR_DATA_OF(trace_queue_of, struct trace_queue, weir_queue)
 WEIR_DATA_OF(trace_device_of, struct trace_device, weir_device)
-WEIR_DATA_OF(trace_buffer_of, const struct trace_buffer, weir_buffer)
+WEIR_DATA_OF(trace_memory_of, const enum weir_trace_memory, weir_buffer)
 
 // drain.c
 

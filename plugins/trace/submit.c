@@ -244,20 +244,16 @@ weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object)
 static void note_transfer(const struct weir_link *link, struct weir_trace_operation *row,
                           const struct weir_box *box)
 {
-    const struct trace_buffer *dst = trace_buffer_of(link, box->dst.buffer);
-    const struct trace_buffer *src =
-        box->src.buffer ? trace_buffer_of(link, box->src.buffer) : NULL;
-    const bool to_host = dst->memory == WEIR_TRACE_PINNED_MEMORY;
-    const bool from_host = (src ? src : dst)->memory == WEIR_TRACE_PINNED_MEMORY;
+    const weir_buffer *src = box->src.buffer;
+    row->dst_memory = *trace_memory_of(link, box->dst.buffer);
+    row->dst_label = weir_buffer_object(box->dst.buffer)->label;
+    row->src_memory = src ? *trace_memory_of(link, src) : WEIR_TRACE_NO_MEMORY;
+    row->src_label = src ? weir_buffer_object(src)->label : NULL;
+    const bool to_host = row->dst_memory == WEIR_TRACE_PINNED_MEMORY;
+    const bool from_host = src ? row->src_memory == WEIR_TRACE_PINNED_MEMORY : to_host;
     row->bytes = weir_box_bytes(box);
-    row->dst_label = dst->label;
-    row->dst_memory = dst->memory;
     row->engine = to_host ? (from_host ? WEIR_ENGINE_HOST : WEIR_ENGINE_TO_HOST)
                           : (from_host ? WEIR_ENGINE_TO_DEVICE : WEIR_ENGINE_ON_DEVICE);
-    if (!src)
-        return;
-    row->src_label = src->label;
-    row->src_memory = src->memory;
 }
 
 // What a kernel's time may depend on.
@@ -311,8 +307,7 @@ static void note_graph(const struct weir_link *link, struct trace_entry *entry,
 }
 
 // Its buffers are those of the first range that is read and of the first that is written.
-static void note_noted(const struct weir_link *link, struct weir_trace_operation *row,
-                       const struct weir_operation *operation)
+static void note_noted(struct weir_trace_operation *row, const struct weir_operation *operation)
 {
     static const uint8_t engines[] = {
         [WEIR_NOTE_KERNEL] = WEIR_ENGINE_KERNELS,  [WEIR_NOTE_TO_DEVICE] = WEIR_ENGINE_TO_DEVICE,
@@ -325,7 +320,7 @@ static void note_noted(const struct weir_link *link, struct weir_trace_operation
     row->engine = work < sizeof engines ? engines[work] : WEIR_ENGINE_NONE;
     uint32_t i = (uint32_t)operation->u.note.range_count;
     while (i-- > 0 && weir_operation_range_at(operation, i, &range)) {
-        const char *label = trace_buffer_of(link, range.buffer)->label;
+        const char *label = weir_buffer_object(range.buffer)->label;
         row->bytes += (uint64_t)range.size * range.rows * range.slices;
         if (range.access & WEIR_ACCESS_READ)
             row->src_label = label;
@@ -390,7 +385,7 @@ static void note_kind(const struct weir_link *link, const struct trace_queue *qu
         break;
     case WEIR_OPERATION_NOTE:
         entry->times = 0;
-        note_noted(link, &entry->row, operation);
+        note_noted(&entry->row, operation);
         break;
     default: // the caller's own work, which is unknown, or a kind that is newer than this plugin
         entry->row.timed = false;

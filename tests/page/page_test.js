@@ -26,7 +26,6 @@
   }
 
   function small() {
-    const W = T.waits;
     // Rows: engines and queues of the device, then the host's.
     const titles = rows.map(r => r.heading || r.title);
     check('the rows', titles.join('|') === ['NVIDIA H200 (the "one")', 'copies to the device', 'copies to the host',

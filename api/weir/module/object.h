@@ -37,7 +37,7 @@ struct weir_link {
 // The beginning of every object of the front end. Read-only for modules. Closed.
 struct weir_object {
     void **data;       // one slot per link
-    const char *label; // never NULL; of kernels, graphs and communicators valid as long as the link
+    const char *label; // never NULL; for plugins valid as long as the link, but for a device's
     uint64_t id;       // never reused within the process
 };
 
