@@ -386,77 +386,49 @@ int cli_kernels_check(int argc, char **argv)
 static const char about[] =
     "Prints the kernels of the files with their parameters, and the block that a kernel requires.";
 
-static const char *const kind_names[] = {
-    [WEIR_PARAMETER_BUFFER] = "buffer",
-    [WEIR_PARAMETER_VALUE] = "value",
-    [WEIR_PARAMETER_LOCAL] = "local",
-};
-
-static void add_row(struct weir_table *table, const struct weir_parameter *parameter)
+// A row of the kernel's table, and a member of its list.
+static void add_parameter(struct weir_table *table, json_t *list,
+                          const struct weir_parameter *parameter)
 {
+    json_t *entry = json_object();
+    const char *kind = "local", *words = "local memory";
+    if (parameter->kind == WEIR_PARAMETER_BUFFER) {
+        kind = "buffer";
+        words = parameter->writable ? "buffer, read and written" : "buffer, read";
+    } else if (parameter->kind == WEIR_PARAMETER_VALUE) {
+        kind = "value";
+        words = cli_text("value, %u byte%s", parameter->size, parameter->size == 1 ? "" : "s");
+    }
     weir_table_add(table, "%s", parameter->name);
     weir_table_add(table, "%s", parameter->type_name);
+    weir_table_add(table, "%s", words);
+    cli_json_set(entry, "name", cli_json_string(parameter->name));
+    cli_json_set(entry, "type", cli_json_string(parameter->type_name));
+    cli_json_set(entry, "kind", json_string(kind));
+    cli_json_set(entry, "writable", json_boolean(parameter->writable));
     if (parameter->kind == WEIR_PARAMETER_VALUE)
-        weir_table_add(table, "value, %u byte%s", parameter->size, parameter->size == 1 ? "" : "s");
-    else if (parameter->kind == WEIR_PARAMETER_BUFFER)
-        weir_table_add(table, "buffer, %s", parameter->writable ? "read and written" : "read");
-    else
-        weir_table_add(table, "local memory");
+        cli_json_set(entry, "size", weir_json_count(parameter->size));
+    cli_json_append(list, entry);
 }
 
-static void print_kernel(const struct kc_kernel *kernel)
+// Adds the kernel to the list, and unless `as_json` prints it.
+static void show_kernel(const struct kc_kernel *kernel, json_t *list, bool as_json)
 {
+    const json_int_t x = kernel->block.x, y = kernel->block.y, z = kernel->block.z;
     struct weir_table table = {.alignment = "lll"};
-    printf("%s", kernel->name);
-    if (kernel->block.x > 0)
-        printf(", blocks of %u x %u x %u", kernel->block.x, kernel->block.y, kernel->block.z);
-    putchar('\n');
+    json_t *entry = json_object(), *parameters = json_array();
     for (size_t i = 0; i < kernel->parameter_count; i++)
-        add_row(&table, &kernel->parameters[i]);
-    cli_table_print(&table, stdout, 2);
-}
-
-static json_t *parameters_of(const struct kc_kernel *kernel)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; i < kernel->parameter_count; i++) {
-        const struct weir_parameter *parameter = &kernel->parameters[i];
-        json_t *entry = json_object();
-        cli_json_set(entry, "name", cli_json_string(parameter->name));
-        cli_json_set(entry, "type", cli_json_string(parameter->type_name));
-        cli_json_set(entry, "kind", json_string(kind_names[parameter->kind]));
-        cli_json_set(entry, "writable", json_boolean(parameter->writable));
-        if (parameter->kind == WEIR_PARAMETER_VALUE)
-            cli_json_set(entry, "size", weir_json_count(parameter->size));
-        cli_json_append(list, entry);
+        add_parameter(&table, parameters, &kernel->parameters[i]);
+    cli_json_set(entry, "name", cli_json_string(kernel->name));
+    cli_json_set(entry, "required_block", x ? json_pack("[I, I, I]", x, y, z) : json_null());
+    cli_json_set(entry, "parameters", parameters);
+    cli_json_append(list, entry);
+    if (!as_json) {
+        printf("%s%s\n", kernel->name,
+               x ? cli_text(", blocks of %lld x %lld x %lld", x, y, z) : "");
+        cli_table_print(&table, stdout, 2);
     }
-    return list;
-}
-
-static json_t *block_of(const struct kc_kernel *kernel)
-{
-    const uint32_t sizes[] = {kernel->block.x, kernel->block.y, kernel->block.z};
-    if (sizes[0] == 0)
-        return json_null();
-    json_t *block = json_array();
-    for (int i = 0; i < 3; i++)
-        cli_json_append(block, weir_json_count(sizes[i]));
-    return block;
-}
-
-static int print_json(const struct kc_kernels *kernels)
-{
-    json_t *root = json_object();
-    json_t *list = json_array();
-    for (size_t i = 0; i < kernels->count; i++) {
-        json_t *entry = json_object();
-        cli_json_set(entry, "name", cli_json_string(kernels->items[i].name));
-        cli_json_set(entry, "required_block", block_of(&kernels->items[i]));
-        cli_json_set(entry, "parameters", parameters_of(&kernels->items[i]));
-        cli_json_append(list, entry);
-    }
-    cli_json_set(root, "kernels", list);
-    return cli_json_print(root, CLI_OK);
+    weir_table_finish(&table);
 }
 
 int cli_kernels_list(int argc, char **argv)
@@ -470,9 +442,12 @@ int cli_kernels_list(int argc, char **argv)
         CLI_FORM_PLAIN("weir kernels list", about, "weir-kernels(1)", options);
     kernels_parse(&build, usage, argc, argv);
     const struct kc_kernels *kernels = &kernels_compile(&build, false)->kernels;
-    if (as_json)
-        return print_json(kernels);
+    json_t *root = json_object(), *list = json_array();
     for (size_t i = 0; i < kernels->count; i++)
-        print_kernel(&kernels->items[i]);
+        show_kernel(&kernels->items[i], list, as_json);
+    cli_json_set(root, "kernels", list);
+    if (as_json)
+        return cli_json_print(root, CLI_OK);
+    json_decref(root);
     return CLI_OK;
 }
