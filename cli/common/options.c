@@ -67,6 +67,13 @@ static void print_members(const struct cli_command *group, const char *format, c
         printf(format, path, it->name, it->summary);
 }
 
+// "weir-run(1)" of "weir run arr-coc".
+static const char *page_of(const char *path)
+{
+    const bool is_first = strncmp(path, "weir ", 5) != 0; // or another program's
+    return is_first ? "weir(1)" : cli_text("weir-%.*s(1)", (int)strcspn(path + 5, " "), path + 5);
+}
+
 static void print_help(const struct cli_usage *usage)
 {
     if (use_help) {
@@ -79,7 +86,7 @@ static void print_help(const struct cli_usage *usage)
         print_option(&usage->options[i]);
     for (size_t i = 0; i < 2; i++)
         print_option(&cli_options_of_all[i]);
-    printf("\nMore is in %s.\n", usage->manual);
+    printf("\nMore is in %s.\n", page_of(usage->command));
     if (running->members)
         printf("\n%s:\n", running->about);
     print_members(running, "  %s %-10s %s\n", usage->command);
@@ -258,7 +265,7 @@ static void print_group_help(const struct cli_command *group, const char *path)
 {
     printf("usage: %s %s [OPTION]...\n\n%s\n\n", path, group->what, group->about);
     print_members(group, "%.0s  %-12s%s\n", path);
-    printf("\n`%s %s --help` tells more, and so does %s.\n", path, group->what, group->manual);
+    printf("\n`%s %s --help` tells more, and so does %s.\n", path, group->what, page_of(path));
 }
 
 static _Noreturn void refuse_member(const struct cli_command *group, const char *path,

@@ -41,7 +41,6 @@ struct cli_usage {
     const char *operands; // as in the first line of the help; "" for none
     const char *operand;  // one of them, for messages: "an image"
     const char *about;    // paragraphs below the first line; NULL: the command's summary
-    const char *manual;   // "weir-run(1)"
     const struct cli_option *options;
     size_t option_count;
     size_t operand_minimum;
@@ -76,15 +75,14 @@ const struct cli_option *cli_option_find(const struct cli_usage *usage, const ch
 
 // Of a command with a table of options: with `least` to `most` operands; with none; and with a program and its
 // arguments after the options, for cli_program_parse().
-#define CLI_FORM(command, operands, operand, least, most, about, manual, options) \
-    {                                                                             \
-        (command), (operands), (operand), (about), (manual), (options),           \
-            sizeof(options) / sizeof *(options), (least), (most)                  \
+#define CLI_FORM(command, operands, operand, least, most, about, options)                          \
+    {                                                                                              \
+        (command), (operands), (operand), (about), (options), sizeof(options) / sizeof *(options), \
+            (least), (most)                                                                        \
     }
-#define CLI_FORM_PLAIN(command, about, manual, options) \
-    CLI_FORM(command, "", "", 0, 0, about, manual, options)
-#define CLI_FORM_PROGRAM(command, operands, about, manual, options) \
-    CLI_FORM(command, operands, "", 0, 0, about, manual, options)
+#define CLI_FORM_PLAIN(command, about, options) CLI_FORM(command, "", "", 0, 0, about, options)
+#define CLI_FORM_PROGRAM(command, operands, about, options) \
+    CLI_FORM(command, operands, "", 0, 0, about, options)
 
 // Reads the arguments after argv[0]. Operands are moved to the start of argv, from index
 // 0; `--` ends the options. Every command takes

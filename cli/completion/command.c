@@ -237,7 +237,6 @@ int cli_completion(int argc, char **argv)
         .about = cli_text("Prints what completes weir's command lines in %s%s:\n\n  %s\n\n"
                           "With words of such a line, tells what completes the last one.",
                           shell->name, shell->where, shell->line),
-        .manual = "weir-completion(1)",
     };
     if (argc > 3 && strcmp(argv[1], "--") == 0) {
         words = argv + 2;

@@ -159,7 +159,7 @@ int cli_devices(int argc, char **argv)
     const struct cli_usage usage = CLI_FORM_PLAIN(
         "weir devices",
         "Lists the devices of the backend that the configuration selects, and their limits.",
-        "weir-devices(1)", options);
+        options);
     cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
     return list_devices(cli_open(config), as_json);
@@ -278,7 +278,7 @@ int cli_config_check(int argc, char **argv)
     const struct cli_usage usage =
         CLI_FORM("weir config check", "F", "a file", 1, 1,
                  "Checks an INI file and prints the settings that follow from it, and from where.",
-                 "weir-config(1)", options);
+                 options);
     cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
     struct printer printer = {.table = {.alignment = "lll"}, .root = json_object()};

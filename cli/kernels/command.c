@@ -44,8 +44,7 @@ static void parse_compare(struct comparison *comparison, int argc, char **argv)
          &comparison->architecture, 0, 0},
         KERNELS_TWIN_OPTIONS(&comparison->build.twin),
     };
-    const struct cli_usage usage =
-        CLI_FORM_PLAIN("weir kernels compare", compare_about, "weir-kernels(1)", options);
+    const struct cli_usage usage = CLI_FORM_PLAIN("weir kernels compare", compare_about, options);
     kernels_parse(&comparison->build, usage, argc, argv);
     if (!comparison->cases)
         cli_fail(CLI_USAGE, "weir kernels compare needs --cases FILE, the launches to compare");
@@ -151,8 +150,7 @@ static void parse(struct request *request, int argc, char **argv)
          CLI_FILE, &request->depfile, 0, 0},
         KERNELS_TWIN_OPTIONS(&request->build.twin),
     };
-    const struct cli_usage usage =
-        CLI_FORM_PLAIN("weir kernels build", build_about, "weir-kernels(1)", options);
+    const struct cli_usage usage = CLI_FORM_PLAIN("weir kernels build", build_about, options);
     kernels_parse(&request->build, usage, argc, argv);
     check_request(request);
 }
@@ -371,8 +369,7 @@ int cli_kernels_check(int argc, char **argv)
     const struct cli_option options[] = {
         {"json", NULL, "print what was found as JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage =
-        CLI_FORM_PLAIN("weir kernels check", check_about, "weir-kernels(1)", options);
+    const struct cli_usage usage = CLI_FORM_PLAIN("weir kernels check", check_about, options);
     kernels_parse(&build, usage, argc, argv);
     if (build.tools.libclc[0] == '\0')
         cli_note("functions that CUDA lacks are not looked for: libclc is not installed; install "
@@ -438,8 +435,7 @@ int cli_kernels_list(int argc, char **argv)
     const struct cli_option options[] = {
         {"json", NULL, "print them as JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    const struct cli_usage usage =
-        CLI_FORM_PLAIN("weir kernels list", about, "weir-kernels(1)", options);
+    const struct cli_usage usage = CLI_FORM_PLAIN("weir kernels list", about, options);
     kernels_parse(&build, usage, argc, argv);
     const struct kc_kernels *kernels = &kernels_compile(&build, false)->kernels;
     json_t *root = json_object(), *list = json_array();
