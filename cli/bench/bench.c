@@ -537,7 +537,6 @@ static void parse(const struct bench_program *program, int argc, char **argv)
         .operands = program->operands ? program->operands : "",
         .operand = "an image",
         .about = program->about,
-        .manual = program->manual ? program->manual : "weir-bench(1)",
         .options = options,
         .option_count = count,
         .operand_maximum = program->operands ? 64 : 0,

@@ -144,7 +144,6 @@ struct bench {
 extern struct bench bench;
 
 struct bench_program {
-    const char *manual;               // NULL: "weir-bench(1)"
     const char *about;                // NULL: the command's summary
     const char *operands;             // as in the help; NULL: none
     const struct cli_option *options; // its own; the common ones follow

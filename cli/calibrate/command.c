@@ -402,7 +402,6 @@ int cli_calibrate(int argc, char **argv)
          CLI_TEXT, &bench.select, 0, 0},
     };
     static const struct bench_program program = {
-        .manual = "weir-calibrate(1)",
         .about = description,
         .options = options,
         .option_count = BENCH_COUNT(options),

@@ -279,7 +279,7 @@ static char **parse(struct options *out, int argc, char **argv)
          CLI_FLAG, &out->verify, 0, 0},
     };
     const struct cli_usage usage =
-        CLI_FORM_PROGRAM("weir check", "COMMAND [ARGUMENT]...", about, "weir-check(1)", options);
+        CLI_FORM_PROGRAM("weir check", "COMMAND [ARGUMENT]...", about, options);
     return cli_program_parse(&usage, argc, argv);
 }
 

@@ -28,8 +28,7 @@ struct cli_command {
     int (*main)(int argc, char **argv);
     const struct cli_command *members; // the last one has no name; NULL: no group
     const char *about;                 // above the list of members
-    // Of a group without a `main`: what its members are called ("command"), and its page.
-    const char *what, *manual;
+    const char *what; // of a group without a `main`: what its members are called, "COMMAND"
 };
 
 // What the commands do; the table of them is in main.c. Each is in the folder of its name; `devices` and `config`

@@ -26,8 +26,7 @@ static const struct cli_command *running;
 
 // Of cli_help_usage().
 static cli_use_help *use_help;
-static void *help_user;
-static const struct cli_named *help_named;
+static size_t help_first;
 
 const char *cli_option_dashes(const char *name)
 {
@@ -68,10 +67,17 @@ static void print_members(const struct cli_command *group, const char *format, c
         printf(format, path, it->name, it->summary);
 }
 
+// "weir-run(1)" of "weir run arr-coc".
+static const char *page_of(const char *path)
+{
+    const bool is_first = strncmp(path, "weir ", 5) != 0; // or another program's
+    return is_first ? "weir(1)" : cli_text("weir-%.*s(1)", (int)strcspn(path + 5, " "), path + 5);
+}
+
 static void print_help(const struct cli_usage *usage)
 {
     if (use_help) {
-        use_help(help_user, help_named, usage);
+        use_help(running, help_first, usage);
         cli_end(CLI_OK);
     }
     printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
@@ -80,7 +86,7 @@ static void print_help(const struct cli_usage *usage)
         print_option(&usage->options[i]);
     for (size_t i = 0; i < 2; i++)
         print_option(&cli_options_of_all[i]);
-    printf("\nMore is in %s.\n", usage->manual);
+    printf("\nMore is in %s.\n", page_of(usage->command));
     if (running->members)
         printf("\n%s:\n", running->about);
     print_members(running, "  %s %-10s %s\n", usage->command);
@@ -259,7 +265,7 @@ static void print_group_help(const struct cli_command *group, const char *path)
 {
     printf("usage: %s %s [OPTION]...\n\n%s\n\n", path, group->what, group->about);
     print_members(group, "%.0s  %-12s%s\n", path);
-    printf("\n`%s %s --help` tells more, and so does %s.\n", path, group->what, group->manual);
+    printf("\n`%s %s --help` tells more, and so does %s.\n", path, group->what, page_of(path));
 }
 
 static _Noreturn void refuse_member(const struct cli_command *group, const char *path,
@@ -310,26 +316,18 @@ int cli_dispatch(const struct cli_command *command, const char *path, int argc, 
     return CLI_OK;
 }
 
-static void ask_command(const struct cli_named *named, cli_use_help *use, void *user)
-{
-    char *arguments[] = {cli_copy(named->command->name), cli_copy("--help"), NULL};
-    use_help = use;
-    help_user = user;
-    help_named = named;
-    named->command->main(2, arguments);
-}
-
-void cli_help_usage(char **words, size_t count, cli_use_help *use, void *user)
+void cli_help_usage(char **words, size_t count, cli_use_help *use)
 {
     static const struct cli_usage none = {.operands = ""};
-    struct cli_named named = {.command = root, .first = 1};
     const struct cli_command *member;
-    while (named.first + 1 < count && (member = member_of(named.command, words[named.first]))) {
-        named.command = member;
-        named.first++;
-    }
-    if (named.command->main)
-        ask_command(&named, use, user);
+    running = root;
+    for (help_first = 1; help_first + 1 < count && (member = member_of(running, words[help_first]));
+         help_first++)
+        running = member;
+    char *arguments[] = {cli_copy(running->name ? running->name : ""), cli_copy("--help"), NULL};
+    use_help = use;
+    if (running->main)
+        running->main(2, arguments);
     else
-        use(user, &named, &none);
+        use(running, help_first, &none);
 }

@@ -41,7 +41,6 @@ struct cli_usage {
     const char *operands; // as in the first line of the help; "" for none
     const char *operand;  // one of them, for messages: "an image"
     const char *about;    // paragraphs below the first line; NULL: the command's summary
-    const char *manual;   // "weir-run(1)"
     const struct cli_option *options;
     size_t option_count;
     size_t operand_minimum;
@@ -76,15 +75,14 @@ const struct cli_option *cli_option_find(const struct cli_usage *usage, const ch
 
 // Of a command with a table of options: with `least` to `most` operands; with none; and with a program and its
 // arguments after the options, for cli_program_parse().
-#define CLI_FORM(command, operands, operand, least, most, about, manual, options) \
-    {                                                                             \
-        (command), (operands), (operand), (about), (manual), (options),           \
-            sizeof(options) / sizeof *(options), (least), (most)                  \
+#define CLI_FORM(command, operands, operand, least, most, about, options)                          \
+    {                                                                                              \
+        (command), (operands), (operand), (about), (options), sizeof(options) / sizeof *(options), \
+            (least), (most)                                                                        \
     }
-#define CLI_FORM_PLAIN(command, about, manual, options) \
-    CLI_FORM(command, "", "", 0, 0, about, manual, options)
-#define CLI_FORM_PROGRAM(command, operands, about, manual, options) \
-    CLI_FORM(command, operands, "", 0, 0, about, manual, options)
+#define CLI_FORM_PLAIN(command, about, options) CLI_FORM(command, "", "", 0, 0, about, options)
+#define CLI_FORM_PROGRAM(command, operands, about, options) \
+    CLI_FORM(command, operands, "", 0, 0, about, options)
 
 // Reads the arguments after argv[0]. Operands are moved to the start of argv, from index
 // 0; `--` ends the options. Every command takes
@@ -99,18 +97,14 @@ size_t cli_parse(const struct cli_usage *usage, int argc, char **argv);
 // Errors: another value ends the command, after a sentence with all words and the nearest one.
 size_t cli_choose(const char *option, const char *text, const char *const *words);
 
-// The command that the words of a command line name, and the index of the first word that is its own.
-struct cli_named {
-    const struct cli_command *command;
-    size_t first;
-};
-
-typedef void cli_use_help(void *user, const struct cli_named *named, const struct cli_usage *usage);
+// The command that words name, the index of the first word that is its own, and what its --help prints.
+typedef void cli_use_help(const struct cli_command *command, size_t first,
+                          const struct cli_usage *usage);
 
 // Finds the command among those below the one that cli_dispatch() was called with first, which words[0] is; the last word
-// names none. Calls `use` once, with what --help of the command prints, in its place, or of a group that is no command
-// with no options: how `weir completion` sees them. Then ends the command, or, after a group, returns.
-void cli_help_usage(char **words, size_t count, cli_use_help *use, void *user);
+// names none. Calls `use` once, in place of --help, or for a group that is no command, with no options: how
+// `weir completion` sees them. Then ends the command, or, after a group, returns.
+void cli_help_usage(char **words, size_t count, cli_use_help *use);
 
 // Runs the member that argv[1] names, or the command itself: a group alone prints help, version or an
 // error. `path` is how the command is called on the command line: "weir".

@@ -10,10 +10,8 @@
 #include "cli/common/options.h"
 #include "cli/common/own.h"
 
-struct line {
-    char **words; // the last one is at the cursor
-    size_t count;
-};
+static char **words; // the last one is at the cursor
+static size_t word_count;
 
 // The first clause of a text, on one line.
 static void print_word(const char *dashes, const char *word, const char *text)
@@ -54,26 +52,20 @@ static bool takes_program(const struct cli_usage *usage)
     return *usage->operands && usage->operand_maximum == 0;
 }
 
-static void print_operand(const struct line *line, const struct cli_named *named,
-                          const struct cli_usage *usage)
+// With the command's members, or without: NULL.
+static void print_operand(const struct cli_command *members, const struct cli_usage *usage)
 {
     if (takes_program(usage))
-        printf("program %zu\n", line->count - 1);
+        printf("program %zu\n", word_count - 1);
     else
         puts(*usage->operands ? "file" : "-");
-    const bool first = named->first == line->count - 1;
-    for (const struct cli_command *it = named->command->members; first && it && it->name; it++)
-        print_word("", it->name, it->summary);
+    for (; members && members->name; members++)
+        print_word("", members->name, members->summary);
 }
 
-static void print_last(const struct line *line, const struct cli_named *named,
-                       const struct cli_usage *usage, bool options_ended)
+static void print_options(const struct cli_usage *usage)
 {
-    const char *word = line->words[line->count - 1], *value;
-    if (options_ended || word[0] != '-') {
-        print_operand(line, named, usage);
-        return;
-    }
+    const char *word = words[word_count - 1], *value;
     const struct cli_option *option = cli_option_find(usage, word, &value);
     const char *kind = strchr(word, '=') ? kind_of(option) : NULL;
     puts(kind ? kind : "-");
@@ -85,14 +77,13 @@ static void print_last(const struct line *line, const struct cli_named *named,
     }
 }
 
-static void answer(void *user, const struct cli_named *named, const struct cli_usage *usage)
+static void answer(const struct cli_command *command, size_t first, const struct cli_usage *usage)
 {
-    const struct line *line = user;
     const char *kind = NULL; // of the option's value that comes next
     const char *value;
     bool options_ended = false;
-    for (size_t i = named->first; i + 1 < line->count; i++) {
-        const char *word = line->words[i];
+    for (size_t i = first; i + 1 < word_count; i++) {
+        const char *word = words[i];
         if (kind) {
             kind = NULL;
         } else if (options_ended || word[0] != '-' || word[1] == '\0') {
@@ -109,8 +100,10 @@ static void answer(void *user, const struct cli_named *named, const struct cli_u
     }
     if (kind)
         puts(kind);
+    else if (options_ended || words[word_count - 1][0] != '-')
+        print_operand(first == word_count - 1 ? command->members : NULL, usage);
     else
-        print_last(line, named, usage, options_ended);
+        print_options(usage);
 }
 
 // COMP_WORDBREAKS has `=` in it, so --output=FILE is three words. The arguments of another program are completed by
@@ -244,11 +237,11 @@ int cli_completion(int argc, char **argv)
         .about = cli_text("Prints what completes weir's command lines in %s%s:\n\n  %s\n\n"
                           "With words of such a line, tells what completes the last one.",
                           shell->name, shell->where, shell->line),
-        .manual = "weir-completion(1)",
     };
     if (argc > 3 && strcmp(argv[1], "--") == 0) {
-        struct line line = {.words = argv + 2, .count = (size_t)argc - 2};
-        cli_help_usage(line.words, line.count, answer, &line);
+        words = argv + 2;
+        word_count = (size_t)argc - 2;
+        cli_help_usage(words, word_count, answer);
         return CLI_OK;
     }
     cli_parse(&usage, argc, argv);

@@ -528,8 +528,7 @@ static void parse(struct options *out, int argc, char **argv)
         {"xml", "FILE", "write it to FILE as well, in the form of JUnit's", CLI_FILE, &out->xml, 0,
          0},
     };
-    const struct cli_usage usage =
-        CLI_FORM_PLAIN("weir conform", about, "weir-conform(1)", options);
+    const struct cli_usage usage = CLI_FORM_PLAIN("weir conform", about, options);
     cli_parse(&usage, argc, argv);
 }
 

@@ -393,7 +393,7 @@ int cli_doctor_comm(int argc, char **argv)
         "would meet, and tells what is in the way; on one machine it also reduces numbers.\n\n"
         "  weir doctor comm --listen 29500\n"
         "  weir doctor comm --connect node1:29500",
-        "weir-doctor(1)", options);
+        options);
     cli_parse(&usage, argc, argv);
     if (comm.listen && comm.connect)
         cli_fail(CLI_USAGE, "weir doctor comm takes one of --listen and --connect; run the other "

@@ -13,48 +13,47 @@
 #include "cli/common/own.h"
 #include "cli/runtime/open.h"
 
+// What is told of a device, as text and as JSON.
 struct entry {
-    struct weir_device_info info;
-    struct weir_limits limits;
-    const char *problem; // NULL: it was opened
+    struct weir_table rows;
+    json_t *members;
 };
 
-static void look_at(weir_runtime *runtime, size_t index, struct entry *entry)
+static void add(struct entry *entry, const char *name, const char *words, const char *text,
+                json_t *value)
 {
-    weir_device *device = NULL;
-    const struct weir_device_params params = {.struct_size = sizeof params,
-                                              .select = cli_text("%zu", index)};
-    if (weir_device_describe(runtime, index, &entry->info) < 0 ||
-        weir_device_open_at(runtime, &params, &device, NULL, 0) < 0) {
-        entry->problem = cli_copy(weir_last_error_text());
-        return;
-    }
-    entry->limits = *weir_device_limits(device);
-    WEIR_IGNORE(weir_device_close(&device));
+    weir_table_add(&entry->rows, "%s", words);
+    weir_table_add(&entry->rows, "%s", text);
+    cli_json_set(entry->members, name, value);
 }
 
-// Limits, one line each. Zero: not supported.
+static void add_text(struct entry *entry, const char *name, const char *words, const char *text)
+{
+    add(entry, name, words, text, cli_json_string(text));
+}
 
-enum form {
-    NUMBER,
-    BYTES,
-    YES_OR_NO,
-    EXTENT,
-    NANOSECONDS,
-    KIND
-};
+static void add_number(struct entry *entry, const char *name, const char *words, uint64_t number)
+{
+    add(entry, name, words, cli_text("%" PRIu64, number), weir_json_count(number));
+}
 
-struct limit {
-    const char *name; // in JSON
-    const char *text; // in the table
-    enum form form;
-    uint64_t value;
-    struct weir_extent extent; // EXTENT
-};
+static void add_bytes(struct entry *entry, const char *name, const char *words, uint64_t bytes)
+{
+    add(entry, name, words, weir_text_bytes(bytes).text, weir_json_count(bytes));
+}
 
-enum {
-    LIMIT_COUNT = 21
-};
+static void add_answer(struct entry *entry, const char *name, const char *words, bool yes)
+{
+    add(entry, name, words, yes ? "yes" : "no", json_boolean(yes));
+}
+
+static void add_extent(struct entry *entry, const char *name, const char *words,
+                       struct weir_extent extent)
+{
+    add(entry, name, words,
+        cli_text("%" PRIu32 " x %" PRIu32 " x %" PRIu32, extent.x, extent.y, extent.z),
+        json_pack("[I, I, I]", (json_int_t)extent.x, (json_int_t)extent.y, (json_int_t)extent.z));
+}
 
 static const char *kind_name(uint64_t kind)
 {
@@ -64,151 +63,88 @@ static const char *kind_name(uint64_t kind)
                                              : "other";
 }
 
-static void list_limits(const struct weir_limits *limits, struct limit out[LIMIT_COUNT])
+// Zero: not supported.
+static void add_limits(struct entry *entry, const struct weir_limits *limits)
 {
-    const struct weir_extent none = {0, 0, 0};
-    const struct limit list[LIMIT_COUNT] = {
-        {"kind", "kind", KIND, limits->kind, none},
-        {"memory_bytes", "memory", BYTES, limits->memory_bytes, none},
-        {"max_buffer_bytes", "largest buffer", BYTES, limits->max_buffer_bytes, none},
-        {"argument_alignment_bytes", "alignment of arguments", BYTES,
-         limits->argument_alignment_bytes, none},
-        {"byte_offsets", "offsets of any element", YES_OR_NO, limits->byte_offsets, none},
-        {"device_addresses", "addresses in kernels", YES_OR_NO, limits->device_addresses, none},
-        {"max_constant_bytes", "largest constant", BYTES, limits->max_constant_bytes, none},
-        {"unified_memory", "shares the host's memory", YES_OR_NO, limits->unified_memory, none},
-        {"host_in_kernels", "host buffers in kernels", YES_OR_NO, limits->host_in_kernels, none},
-        {"managed_memory", "managed memory", YES_OR_NO, limits->managed_memory, none},
-        {"compute_units", "compute units", NUMBER, limits->compute_units, none},
-        {"max_block_items", "work-items in a block", NUMBER, limits->max_block_items, none},
-        {"max_block", "block", EXTENT, 0, limits->max_block},
-        {"max_grid", "grid", EXTENT, 0, limits->max_grid},
-        {"max_local_bytes", "local memory of a block", BYTES, limits->max_local_bytes, none},
-        {"concurrent_kernels", "kernels at once", NUMBER, limits->concurrent_kernels, none},
-        {"copy_engines_to_device", "copy engines to the device", NUMBER,
-         limits->copy_engines_to_device, none},
-        {"copy_engines_to_host", "copy engines to the host", NUMBER, limits->copy_engines_to_host,
-         none},
-        {"priority_levels", "priorities of queues", NUMBER,
-         (uint64_t)labs((long)limits->priority_highest - limits->priority_lowest) + 1, none},
-        {"timing_resolution_ns", "resolution of times", NANOSECONDS, limits->timing_resolution_ns,
-         none},
-        {"timing_history", "times kept of a queue", NUMBER, limits->timing_history, none},
-    };
-    memcpy(out, list, sizeof list);
+    const uint64_t tick_ns = limits->timing_resolution_ns;
+    add_text(entry, "kind", "kind", kind_name(limits->kind));
+    add_bytes(entry, "memory_bytes", "memory", limits->memory_bytes);
+    add_bytes(entry, "max_buffer_bytes", "largest buffer", limits->max_buffer_bytes);
+    add_bytes(entry, "argument_alignment_bytes", "alignment of arguments",
+              limits->argument_alignment_bytes);
+    add_answer(entry, "byte_offsets", "offsets of any element", limits->byte_offsets);
+    add_answer(entry, "device_addresses", "addresses in kernels", limits->device_addresses);
+    add_bytes(entry, "max_constant_bytes", "largest constant", limits->max_constant_bytes);
+    add_answer(entry, "unified_memory", "shares the host's memory", limits->unified_memory);
+    add_answer(entry, "host_in_kernels", "host buffers in kernels", limits->host_in_kernels);
+    add_answer(entry, "managed_memory", "managed memory", limits->managed_memory);
+    add_number(entry, "compute_units", "compute units", limits->compute_units);
+    add_number(entry, "max_block_items", "work-items in a block", limits->max_block_items);
+    add_extent(entry, "max_block", "block", limits->max_block);
+    add_extent(entry, "max_grid", "grid", limits->max_grid);
+    add_bytes(entry, "max_local_bytes", "local memory of a block", limits->max_local_bytes);
+    add_number(entry, "concurrent_kernels", "kernels at once", limits->concurrent_kernels);
+    add_number(entry, "copy_engines_to_device", "copy engines to the device",
+               limits->copy_engines_to_device);
+    add_number(entry, "copy_engines_to_host", "copy engines to the host",
+               limits->copy_engines_to_host);
+    add_number(entry, "priority_levels", "priorities of queues",
+               (uint64_t)labs((long)limits->priority_highest - limits->priority_lowest) + 1);
+    add(entry, "timing_resolution_ns", "resolution of times",
+        tick_ns ? weir_text_duration((double)tick_ns).text : "no", weir_json_count(tick_ns));
+    add_number(entry, "timing_history", "times kept of a queue", limits->timing_history);
 }
 
-static void add_limit(struct weir_table *table, const struct limit *limit)
+// Adds the device to the list, and unless `as_json` prints it. Returns an exit code.
+static int show_device(weir_runtime *runtime, size_t index, json_t *devices, bool as_json)
 {
-    switch (limit->form) {
-    case BYTES:
-        weir_table_add(table, "%s", weir_text_bytes(limit->value).text);
-        break;
-    case NANOSECONDS:
-        weir_table_add(table, "%s",
-                       limit->value ? weir_text_duration((double)limit->value).text : "no");
-        break;
-    case YES_OR_NO:
-        weir_table_add(table, "%s", limit->value ? "yes" : "no");
-        break;
-    case EXTENT:
-        weir_table_add(table, "%" PRIu32 " x %" PRIu32 " x %" PRIu32, limit->extent.x,
-                       limit->extent.y, limit->extent.z);
-        break;
-    case KIND:
-        weir_table_add(table, "%s", kind_name(limit->value));
-        break;
-    case NUMBER:
-        weir_table_add(table, "%" PRIu64, limit->value);
-        break;
+    struct entry entry = {.rows = {.alignment = "ll"}, .members = json_object()};
+    struct weir_device_info info = {0};
+    weir_device *device = NULL;
+    const char *number = cli_text("%zu", index), *problem = NULL;
+    if (weir_device_describe(runtime, index, &info) < 0 ||
+        weir_device_open_at(runtime, WEIR_PARAMS(weir_device, .select = number), &device, NULL, 0) <
+            0)
+        problem = cli_copy(weir_last_error_text());
+    json_t *object = entry.members;
+    cli_json_set(object, "index", weir_json_count(index));
+    cli_json_set(object, "name", cli_json_string(info.name));
+    add_text(&entry, "platform", "platform", info.platform);
+    add_text(&entry, "driver", "driver", info.driver);
+    if (problem) {
+        cli_error("device %s: %s", number, problem);
+        add_text(&entry, "problem", "cannot be opened", problem);
+    } else {
+        entry.members = json_object();
+        add_limits(&entry, weir_device_limits(device));
+        cli_json_set(object, "limits", entry.members);
+        WEIR_IGNORE(weir_device_close(&device));
     }
-}
-
-static void print_device(const struct entry *entry, size_t index)
-{
-    struct weir_table table = {.alignment = "ll"};
-    struct limit limits[LIMIT_COUNT];
-    printf("%s%zu: %s\n", index ? "\n" : "", index, entry->info.name);
-    weir_table_add(&table, "platform");
-    weir_table_add(&table, "%s", entry->info.platform);
-    weir_table_add(&table, "driver");
-    weir_table_add(&table, "%s", entry->info.driver);
-    list_limits(&entry->limits, limits);
-    for (size_t i = 0; !entry->problem && i < LIMIT_COUNT; i++) {
-        weir_table_add(&table, "%s", limits[i].text);
-        add_limit(&table, &limits[i]);
+    cli_json_append(devices, object);
+    if (!as_json) {
+        printf("\n%s: %s\n", number, info.name);
+        cli_table_print(&entry.rows, stdout, 2);
     }
-    if (entry->problem) {
-        weir_table_add(&table, "cannot be opened");
-        weir_table_add(&table, "%s", entry->problem);
-    }
-    cli_table_print(&table, stdout, 2);
-}
-
-// JSON.
-
-static json_t *describe_limits(const struct weir_limits *source)
-{
-    struct limit limits[LIMIT_COUNT];
-    json_t *object = json_object();
-    list_limits(source, limits);
-    for (size_t i = 0; i < LIMIT_COUNT; i++) {
-        const struct limit *limit = &limits[i];
-        json_t *value;
-        if (limit->form == YES_OR_NO)
-            value = json_boolean(limit->value);
-        else if (limit->form == KIND)
-            value = json_string(kind_name(limit->value));
-        else if (limit->form == EXTENT)
-            value = json_pack("[I, I, I]", (json_int_t)limit->extent.x, (json_int_t)limit->extent.y,
-                              (json_int_t)limit->extent.z);
-        else
-            value = weir_json_count(limit->value);
-        cli_json_set(object, limit->name, value);
-    }
-    return object;
-}
-
-static int print_json(const char *backend, const struct entry *entries, size_t count, int code)
-{
-    json_t *root = json_object();
-    json_t *devices = json_array();
-    for (size_t i = 0; i < count; i++) {
-        json_t *object = json_object();
-        cli_json_set(object, "index", weir_json_count(i));
-        cli_json_set(object, "name", cli_json_string(entries[i].info.name));
-        cli_json_set(object, "platform", cli_json_string(entries[i].info.platform));
-        cli_json_set(object, "driver", cli_json_string(entries[i].info.driver));
-        if (entries[i].problem)
-            cli_json_set(object, "problem", cli_json_string(entries[i].problem));
-        else
-            cli_json_set(object, "limits", describe_limits(&entries[i].limits));
-        cli_json_append(devices, object);
-    }
-    cli_json_set(root, "weir", json_string(weir_version()));
-    cli_json_set(root, "module", cli_json_string(backend));
-    cli_json_set(root, "devices", devices);
-    return cli_json_print(root, code);
+    weir_table_finish(&entry.rows);
+    return problem ? CLI_SETUP : CLI_OK;
 }
 
 static int list_devices(weir_runtime *runtime, bool as_json)
 {
-    const char *backend = weir_runtime_backend(runtime);
-    const size_t count = weir_device_count(runtime);
-    struct entry *entries = cli_allocate(count + 1, sizeof *entries);
+    json_t *root = json_object(), *devices = json_array();
     int code = CLI_OK;
-    for (size_t i = 0; i < count; i++) {
-        look_at(runtime, i, &entries[i]);
-        if (!entries[i].problem)
-            continue;
-        cli_error("device %zu: %s", i, entries[i].problem);
-        code = CLI_SETUP;
+    if (!as_json)
+        printf("module %s\n", weir_runtime_backend(runtime));
+    for (size_t i = 0; i < weir_device_count(runtime); i++) {
+        const int shown = show_device(runtime, i, devices, as_json);
+        code = shown ? shown : code;
     }
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "module", cli_json_string(weir_runtime_backend(runtime)));
+    cli_json_set(root, "devices", devices);
     if (as_json)
-        return print_json(backend, entries, count, code);
-    printf("module %s\n\n", backend);
-    for (size_t i = 0; i < count; i++)
-        print_device(&entries[i], i);
+        return cli_json_print(root, code);
+    json_decref(root);
     return code;
 }
 
@@ -223,7 +159,7 @@ int cli_devices(int argc, char **argv)
     const struct cli_usage usage = CLI_FORM_PLAIN(
         "weir devices",
         "Lists the devices of the backend that the configuration selects, and their limits.",
-        "weir-devices(1)", options);
+        options);
     cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
     return list_devices(cli_open(config), as_json);
@@ -342,7 +278,7 @@ int cli_config_check(int argc, char **argv)
     const struct cli_usage usage =
         CLI_FORM("weir config check", "F", "a file", 1, 1,
                  "Checks an INI file and prints the settings that follow from it, and from where.",
-                 "weir-config(1)", options);
+                 options);
     cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
     struct printer printer = {.table = {.alignment = "lll"}, .root = json_object()};

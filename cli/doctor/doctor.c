@@ -623,7 +623,7 @@ int cli_doctor(int argc, char **argv)
         "weir doctor",
         "Examines the configuration, modules, devices and caches, runs a small test on the\n"
         "device, and tells what to do about each problem.",
-        "weir-doctor(1)", options);
+        options);
     cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
     doctor_configuration(&doctor);

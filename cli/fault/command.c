@@ -465,7 +465,7 @@ static char **parse(struct options *out, int argc, char **argv)
         CLI_QUIET("print nothing but errors and the list"),
     };
     const struct cli_usage usage =
-        CLI_FORM_PROGRAM("weir fault", "COMMAND [ARGUMENT]...", about, "weir-fault(1)", options);
+        CLI_FORM_PROGRAM("weir fault", "COMMAND [ARGUMENT]...", about, options);
     return cli_program_parse(&usage, argc, argv);
 }
 

@@ -130,7 +130,7 @@ static void parse(struct request *request, const char *command, const char *abou
         {"arch", "A", "the architecture; without it, 90", CLI_TEXT, &architecture, 0, 0},
         {"json", NULL, "print the figures as JSON", CLI_FLAG, as_json, 0, 0},
     };
-    struct cli_usage usage = CLI_FORM_PLAIN(command, about, "weir-kernels(1)", options);
+    struct cli_usage usage = CLI_FORM_PLAIN(command, about, options);
     usage.option_count -= !as_json;
     kernels_parse(&request->build, usage, argc, argv);
     kernels_architecture_parse(architecture, false, &request->architecture);

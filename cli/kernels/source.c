@@ -114,7 +114,6 @@ void kernels_parse(struct kc_build *build, struct cli_usage usage, int argc, cha
     usage.option_count = own + sizeof common / sizeof *common;
     usage.operands = "FILE...";
     usage.operand = "a file in OpenCL C";
-    usage.manual = "weir-kernels(1)";
     usage.operand_minimum = 1;
     usage.operand_maximum = FILES_MOST;
     check_spelling(argc, argv);

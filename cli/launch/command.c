@@ -117,7 +117,7 @@ static void parse(struct launch_options *out, int argc, char **argv)
          65535},
     };
     const struct cli_usage usage =
-        CLI_FORM_PROGRAM("weir launch", "PROGRAM [ARGUMENT]...", about, "weir-launch(1)", options);
+        CLI_FORM_PROGRAM("weir launch", "PROGRAM [ARGUMENT]...", about, options);
     out->command = cli_program_parse(&usage, argc, argv);
 }
 

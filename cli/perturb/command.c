@@ -293,8 +293,8 @@ static void parse(struct settings *out, int argc, char **argv)
         {"json", NULL, "print the result as JSON", CLI_FLAG, &out->json, 0, 0},
         CLI_QUIET("show no progress, and print nothing but errors\nand the result"),
     };
-    const struct cli_usage usage = CLI_FORM_PROGRAM("weir perturb", "COMMAND [ARGUMENT]...", about,
-                                                    "weir-perturb(1)", options);
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir perturb", "COMMAND [ARGUMENT]...", about, options);
     out->command = cli_program_parse(&usage, argc, argv);
 }
 

@@ -144,8 +144,8 @@ static size_t parse(struct run *run, int argc, char **argv)
         {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &run->quiet, 0, 0},
         {"json", NULL, "print the closing figures as JSON", CLI_FLAG, &run->json, 0, 0},
     };
-    const struct cli_usage usage = CLI_FORM("weir run arr-coc", "IMAGE...", "an image", 1,
-                                            IMAGE_LIMIT, about, "weir-run(1)", options);
+    const struct cli_usage usage =
+        CLI_FORM("weir run arr-coc", "IMAGE...", "an image", 1, IMAGE_LIMIT, about, options);
     return cli_parse(&usage, argc, argv);
 }
 

@@ -219,8 +219,8 @@ int cli_sim_learn(int argc, char **argv)
         {"output", "FILE", "write the sections to FILE, and print how well they fit", CLI_FILE,
          &path, 0, 0},
     };
-    const struct cli_usage usage = CLI_FORM("weir sim learn", "TRACE...", "a trace", 1, SIZE_MAX,
-                                            about, "weir-sim(1)", options);
+    const struct cli_usage usage =
+        CLI_FORM("weir sim learn", "TRACE...", "a trace", 1, SIZE_MAX, about, options);
     struct sim_kernels kernels = {0};
     struct learnt learnt = {0};
     const size_t operands = cli_parse(&usage, argc, argv);

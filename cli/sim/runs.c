@@ -57,7 +57,7 @@ static char **parse(struct options *out, int argc, char **argv)
         CLI_QUIET("print nothing but errors and the report"),
     };
     const struct cli_usage usage =
-        CLI_FORM_PROGRAM("weir sim", "COMMAND [ARGUMENT]...", about, "weir-sim(1)", options);
+        CLI_FORM_PROGRAM("weir sim", "COMMAND [ARGUMENT]...", about, options);
     char **command = cli_program_parse(&usage, argc, argv);
     if (!out->gpus)
         cli_fail(CLI_USAGE, "weir sim needs a GPU, such as --gpu h200");

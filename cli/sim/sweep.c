@@ -166,8 +166,8 @@ static char **parse_sweep(struct sweep_options *out, int argc, char **argv)
         {"json", NULL, "print the figures as one JSON object", CLI_FLAG, &common->json, 0, 0},
         CLI_QUIET("print nothing but errors and the table"),
     };
-    const struct cli_usage usage = CLI_FORM_PROGRAM("weir sim sweep", "COMMAND [ARGUMENT]...",
-                                                    about_sweep, "weir-sim(1)", options);
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir sim sweep", "COMMAND [ARGUMENT]...", about_sweep, options);
     char **command = cli_program_parse(&usage, argc, argv);
     if (!out->gpus || out->over.count == 0)
         cli_fail(CLI_USAGE, "weir sim sweep needs %s",

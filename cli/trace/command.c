@@ -46,8 +46,8 @@ static char **parse(struct options *out, int argc, char **argv)
         CLI_QUIET("print nothing but errors and the report"),
         CLI_OPTION_SKIP(&out->opencl),
     };
-    const struct cli_usage usage = CLI_FORM_PROGRAM("weir trace", "COMMAND [ARGUMENT]...",
-                                                    run_about, "weir-trace(1)", options);
+    const struct cli_usage usage =
+        CLI_FORM_PROGRAM("weir trace", "COMMAND [ARGUMENT]...", run_about, options);
     return cli_program_parse(&usage, argc, argv);
 }
 

@@ -199,8 +199,8 @@ int cli_trace_check(int argc, char **argv)
         {"to", "TIME", "only what ran earlier than TIME after it", CLI_TEXT, &window.to, 0, 0},
         {"json", NULL, "print what was found as JSON", CLI_FLAG, &json, 0, 0},
     };
-    const struct cli_usage usage = CLI_FORM("weir trace check", "FILE CONDITION...", "a trace", 1,
-                                            1, check_about, "weir-trace(1)", options);
+    const struct cli_usage usage =
+        CLI_FORM("weir trace check", "FILE CONDITION...", "a trace", 1, 1, check_about, options);
     argc = take_conditions(&conditions, argc, argv);
     cli_parse(&usage, argc, argv);
     if (conditions.count == 0)
@@ -404,8 +404,8 @@ int cli_trace_diff(int argc, char **argv)
          0, 1000000},
         {"json", NULL, "print the comparison as JSON", CLI_FLAG, &json, 0, 0},
     };
-    const struct cli_usage usage = CLI_FORM("weir trace diff", "BEFORE AFTER", "two traces", 2, 2,
-                                            about, "weir-trace(1)", options);
+    const struct cli_usage usage =
+        CLI_FORM("weir trace diff", "BEFORE AFTER", "two traces", 2, 2, about, options);
     weir_report *reports[2];
     cli_parse(&usage, argc, argv);
     for (size_t i = 0; i < 2; i++)

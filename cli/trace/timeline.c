@@ -65,12 +65,12 @@ static void add_busy(const struct timeline *timeline, struct row *row, uint64_t 
         end = timeline->end;
     weir__cover_add(&row->covered, begin, end);
     while (begin < end) {
-        while (cell_begin(timeline, row->cell + 1) <= begin)
-            row->cell++;
-        const uint64_t next = cell_begin(timeline, row->cell + 1);
-        const uint64_t stop = next < end ? next : end;
-        row->busy[row->cell] += stop - begin;
-        begin = stop;
+        while (cell_begin(timeline, row->cell) >= end)
+            row->cell--;
+        const uint64_t first = cell_begin(timeline, row->cell);
+        const uint64_t start = first > begin ? first : begin;
+        row->busy[row->cell] += end - start;
+        end = start;
     }
 }
 
@@ -86,6 +86,7 @@ static void add_row(struct timeline *timeline, struct row *row, size_t device, c
         trace->device_count > 1 ? cli_text("%u: ", (unsigned)trace->devices[device].index) : "";
     row->label = cli_text("%s%s%s%s", number, before, name, after);
     row->busy = cli_allocate(timeline->cells, sizeof *row->busy);
+    row->cell = timeline->cells - 1;
 }
 
 static void add_lanes(struct timeline *timeline, size_t device)

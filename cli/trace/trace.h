@@ -15,7 +15,7 @@ int cli_trace_diff(int argc, char **argv);
 
 // The usage of a command that takes one FILE.
 #define CLI_TRACE_FORM(command, about, options) \
-    CLI_FORM(command, "FILE", "a trace", 1, 1, about, "weir-trace(1)", options)
+    CLI_FORM(command, "FILE", "a trace", 1, 1, about, options)
 
 // The part of a trace that --from and --to select, as given on the command line; NULL:
 // from the first start, to the end.

@@ -171,7 +171,6 @@ static void train_parse(struct train_command *command, int argc, char **argv)
         .command = cli_text("weir train %s", command->program->name),
         .operands = "",
         .about = command->program->about,
-        .manual = "weir-train(1)",
         .options = options + augments,
         .option_count = sizeof options / sizeof *options - (augments ? 1 : 2),
     };

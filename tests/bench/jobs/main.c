@@ -31,7 +31,6 @@ int main(int argc, char **argv)
     static const struct cli_command group = {
         .what = "JOB",
         .about = "Compares Weir with what stands beside it on this machine.",
-        .manual = "weir-bench(1)",
         .members = jobs,
     };
     if (argc == 3 && strcmp(argv[1], START_FIRST) == 0)
