@@ -46,8 +46,8 @@ struct local_run {
 struct local_record {
     int32_t color;
     int32_t key;
-    uint64_t door;  // where it is: its number on its machine, and its port
     uint64_t token; // of its part, if it is rank 0 there
+    struct local_where door;
 };
 
 // Bytes that are to be sent, or received, in the order of a peer's list.
@@ -79,8 +79,9 @@ enum mesh_news_kind {
 struct mesh_news {
     uint32_t kind;
     uint32_t step;  // of TELLS, SETTLED, and of an attempt to go on that has FAILED
-    uint64_t value; // TELLS: where the rank's door is; SETTLED: the token of the list
+    uint64_t token; // SETTLED: of the list
     union {
+        struct local_where door;             // TELLS
         struct weir_cause cause;             // FAILED
         uint8_t listed[LOCAL_MAX_RANKS / 8]; // SETTLED: a bit for each rank that goes on
     };
@@ -100,8 +101,8 @@ struct mesh_peer {
     struct mesh_span spans[4]; // of a collective: head and bytes, each way
     struct mesh_news news;
     size_t news_size;   // received of it
-    uint32_t told_step; // these two: what it has told last, of its door
-    uint64_t told;
+    uint32_t told_step; // these two: what it has told last
+    struct local_where told;
 };
 
 struct local_group {

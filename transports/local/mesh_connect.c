@@ -11,15 +11,6 @@
 #include "base/text.h"
 #include "transports/local/local.h"
 
-// Where the door of a rank is, in one number: that of its machine and the port.
-#define PORT_BITS 16u
-#define PORT_MASK 0xffffu
-
-static uint64_t value_of(const struct local_door *door)
-{
-    return (uint64_t)door->number << PORT_BITS | door->port;
-}
-
 // The ranks that go on after a group has failed settle over its control connections, which still stand, which they are:
 // each tells all others where its door is, and the first of those sends the list to all, when all others have told or
 // have gone, or its patience is at an end. Then the ranks of the list join each other, and none goes on unless all
@@ -107,7 +98,7 @@ static void take_list(struct local_shrink *shrink, const struct mesh_news *news)
         return;
     if (news->step == shrink->whole->step)
         memcpy(shrink->listed, news->listed, sizeof shrink->listed);
-    shrink->token = news->value;
+    shrink->token = news->token;
     shrink->settled = true;
 }
 
@@ -116,7 +107,7 @@ static void listen_to(struct local_shrink *shrink, struct mesh_peer *peer)
     for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++) {
         if (peer->news.kind == MESH_TELLS) {
             peer->told_step = peer->news.step;
-            peer->told = peer->news.value;
+            peer->told = peer->news.door;
         } else if (peer->news.kind == MESH_SETTLED) {
             take_list(shrink, &peer->news);
         } else if (peer->news.step == shrink->whole->step && !shrink->cause[0]) {
@@ -182,7 +173,7 @@ static void send_to_all(const struct local_shrink *shrink, const struct mesh_new
 static void send_list(struct local_shrink *shrink)
 {
     const struct local_group *whole = shrink->whole;
-    struct mesh_news list = {.kind = MESH_SETTLED, .value = local_token(), .step = whole->step};
+    struct mesh_news list = {.kind = MESH_SETTLED, .token = local_token(), .step = whole->step};
     for (uint32_t i = 0; i < whole->base.count; i++)
         if (i == whole->base.rank || has_told(shrink, i))
             list.listed[i / 8] |= (uint8_t)(1u << i % 8);
@@ -194,14 +185,12 @@ static void send_list(struct local_shrink *shrink)
 static bool settle(struct local_shrink *shrink)
 {
     const uint32_t own = shrink->whole->base.rank;
-    const uint64_t door = value_of(shrink->door);
     const uint64_t patient_until_ns = weir_clock_now_ns() + shrink->patience_ns;
     uint32_t sends = UINT32_MAX;
     uint64_t until_ns = 0;
-    shrink->whole->peers[own].told = door;
     send_to_all(shrink, &(struct mesh_news){.kind = MESH_TELLS,
-                                            .value = door,
-                                            .step = shrink->whole->step});
+                                            .step = shrink->whole->step,
+                                            .door = shrink->door->where});
     hear(shrink, 0);
     while (!is_settled(shrink) && !is_in_vain(shrink)) {
         const uint64_t now_ns = weir_clock_now_ns();
@@ -371,12 +360,7 @@ static bool join_members(const struct lineup *lineup, struct local_door *door, u
         return false;
     for (uint32_t i = 0; i < lineup->rank; i++) {
         const struct mesh_peer *member = &whole->peers[lineup->members[i]];
-        struct local_address *address = &group->peers[i].address;
-        *address = member->address;
-        if (local_address_is_machine(address))
-            *address = local_address_at_number((uint32_t)(member->told >> PORT_BITS));
-        else
-            local_address_set_port(address, (uint16_t)(member->told & PORT_MASK));
+        (void)local_find_door(&member->told, &member->address, &group->peers[i].address);
     }
     group->secret = whole->secret;
     return local_mesh_connect(group, door, lineup->token, deadline_ns, shrink);
@@ -447,7 +431,7 @@ static bool gather_records(struct local_run *run, const struct weir_transport_sp
     if (!*out_door)
         return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
                                 run->group->base.rank, strerror(errno));
-    own.door = value_of(*out_door);
+    own.door = (*out_door)->where;
     run->call = &gather;
     return local_carry(run);
 }

@@ -149,18 +149,6 @@ bool local_address_parse(const char *number, struct local_address *out_address)
                               out_address);
 }
 
-bool local_address_at_path(const char *path, struct local_address *out_address)
-{
-    struct sockaddr_un *un = (struct sockaddr_un *)&out_address->address;
-    const size_t length = strlen(path);
-    *out_address = (struct local_address){.size = sizeof *un};
-    if (length >= sizeof un->sun_path)
-        return false;
-    un->sun_family = AF_UNIX;
-    memcpy(un->sun_path, path, length);
-    return true;
-}
-
 struct local_address local_address_at_number(uint32_t number)
 {
     struct local_address address = {.size = sizeof(sa_family_t)};

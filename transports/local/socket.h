@@ -1,5 +1,4 @@
-// Sockets between processes: of this machine, which have no name in the file system or one in a folder of
-// the user's, and of the network. All are non-blocking, closed over exec and not kept by a child of fork()
+// Sockets between processes: of this machine, which have no name in the file system, and of the network. All are non-blocking, closed over exec and not kept by a child of fork()
 // (below), and every wait ends at a deadline of weir_clock_now_ns().
 #ifndef WEIR_LOCAL_SOCKET_H
 #define WEIR_LOCAL_SOCKET_H
@@ -21,8 +20,7 @@ struct local_address {
 bool local_address_take(struct addrinfo *found, struct local_address *out_address);
 // Resolves a host's number, which asks no server.
 bool local_address_parse(const char *number, struct local_address *out_address);
-// A socket of this machine: at a path, false if that is too long; or at a number, which the system gives.
-bool local_address_at_path(const char *path, struct local_address *out_address);
+// A socket of this machine, at a number, which the system gives.
 struct local_address local_address_at_number(uint32_t number);
 bool local_address_is_machine(const struct local_address *address); // of this machine's kind
 void local_address_set_port(struct local_address *address, uint16_t port);
