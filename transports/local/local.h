@@ -50,18 +50,15 @@ struct local_record {
     struct local_where door;
 };
 
-// Bytes that are to be sent, or received, in the order of a peer's list.
-struct mesh_span {
-    struct mesh_span *next;
-    char *at;
-    size_t left;
-    struct weir_head *head; // a head that is received: compared as soon as it is there
-    const struct weir_transport_part *message; // whose head; NULL: the collective's
-};
-
-struct mesh_list {
-    struct mesh_span *first;
-    struct mesh_span **end;
+// One way of a data connection in a call: messages, each a head and its bytes, in the order of the parts of both sides.
+struct mesh_way {
+    bool busy;
+    uint32_t next;                          // part, after the one that is under way:
+    const struct weir_transport_part *part; // NULL: the collective's
+    struct weir_head head;                  // what is received is compared as soon as it is there
+    char *memory;
+    size_t size;
+    size_t done; // of the head and the bytes
 };
 
 // So many news of a control connection are read at a time: one that says things without end keeps no call from its
@@ -96,9 +93,8 @@ struct mesh_peer {
     bool has_come;                // to the collective, with its head
     struct weir_head head;        // its latest collective, of number 0 before the first
     struct weir_head incoming;    // its next one
-    struct mesh_list in;
-    struct mesh_list out;
-    struct mesh_span spans[4]; // of a collective: head and bytes, each way
+    struct mesh_way in;
+    struct mesh_way out;
     struct mesh_news news;
     size_t news_size;   // received of it
     uint32_t told_step; // these two: what it has told last

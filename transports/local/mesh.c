@@ -12,21 +12,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-// Messages: each is a head and its bytes, in the order of the parts of both sides.
-struct mesh_message {
-    struct weir_head head;
-    struct mesh_span spans[2];
-};
-
-static void append(struct mesh_list *list, struct mesh_span *span)
-{
-    if (!list->first)
-        list->end = &list->first;
-    span->next = NULL;
-    *list->end = span;
-    list->end = &span->next;
-}
-
 static bool was_interrupted(void)
 {
     return errno == EAGAIN || errno == EINTR;
@@ -36,22 +21,23 @@ void local_mesh_take_head(struct local_run *run, uint32_t index, const struct we
 {
     struct mesh_peer *peer = &run->group->peers[index];
     peer->has_come = true;
-    if (weir_is_numbered(head->kind))
-        peer->head = *head;
-    if (run->differs || weir_head_equals(&run->by.head, head))
+    peer->incoming = *head;
+    if (weir_is_numbered(peer->incoming.kind))
+        peer->head = peer->incoming;
+    if (run->differs || weir_head_equals(&run->by.head, &peer->incoming))
         return;
     run->differs = true;
     run->by.deadline_ns = weir_judge_by(run->by.deadline_ns);
 }
 
 static bool message_is_right(const struct local_run *run, uint32_t index,
-                             const struct mesh_span *span)
+                             const struct mesh_way *way)
 {
-    const struct weir_head *head = span->head;
+    const struct weir_head *head = &way->head;
     struct weir_caller by = run->by;
     char call[WEIR_HEAD_TEXT_SIZE];
-    by.head.element = span->message->element;
-    by.head.count = span->message->count;
+    by.head.element = way->part->element;
+    by.head.count = way->part->count;
     if (!weir_caller_agrees(&by, index, head))
         return false;
     // A message's number is that of the collective before it.
@@ -63,38 +49,77 @@ static bool message_is_right(const struct local_run *run, uint32_t index,
                              (unsigned long long)by.head.number);
 }
 
-// Sends, or receives, of a peer's list what can be. `*moved` becomes true if that is anything.
+// Between machines of a collective: each rank's head to each other one, and the bytes of an all-gather, which a split is too.
+static void begin_gather(const struct local_run *run, uint32_t index, struct mesh_way *way,
+                         bool sends)
+{
+    const struct weir_transport_call *call = run->call;
+    way->size = call->src ? call->count * weir_datatype_size(call->element) : 0;
+    way->memory =
+        sends || !call->src ? (char *)(uintptr_t)call->src : (char *)call->dst + index * way->size;
+}
+
+// Begins with what comes next on the way, if anything does.
+static void begin(const struct local_run *run, uint32_t index, bool sends)
+{
+    const struct weir_transport_call *call = run->call;
+    struct mesh_peer *peer = &run->group->peers[index];
+    struct mesh_way *way = sends ? &peer->out : &peer->in;
+    const bool is_message = !weir_is_numbered(run->by.head.kind);
+    way->done = 0;
+    way->part = NULL;
+    way->head = run->by.head;
+    for (; is_message && way->next < call->part_count && !way->part; way->next++) {
+        const struct weir_transport_part *part = weir_transport_part_at(call, way->next);
+        if (part->peer == index && part->receive != sends)
+            way->part = part;
+    }
+    way->busy = is_message ? way->part != NULL : index != run->group->base.rank && way->next++ == 0;
+    if (!way->part) {
+        begin_gather(run, index, way, sends);
+        return;
+    }
+    way->head.element = way->part->element;
+    way->head.count = way->part->count;
+    way->memory = way->part->memory;
+    way->size = (size_t)way->part->count * weir_datatype_size(way->part->element);
+}
+
+// Sends, or receives, of a peer's way what can be. `*moved` becomes true if that is anything.
 static bool move(struct local_run *run, uint32_t index, bool sends, bool *moved)
 {
     struct mesh_peer *peer = &run->group->peers[index];
-    struct mesh_list *list = sends ? &peer->out : &peer->in;
-    for (struct mesh_span *span = list->first; span; span = list->first) {
+    struct mesh_way *way = sends ? &peer->out : &peer->in;
+    const size_t head = sizeof way->head;
+    while (way->busy) {
+        char *at =
+            way->done < head ? (char *)&way->head + way->done : way->memory + (way->done - head);
+        const size_t left = way->done < head ? head - way->done : head + way->size - way->done;
         ssize_t size = 0;
-        if (span->left > 0)
-            size = sends ? send(peer->data, span->at, span->left, MSG_NOSIGNAL)
-                         : recv(peer->data, span->at, span->left, 0);
+        if (left > 0)
+            size = sends ? send(peer->data, at, left, MSG_NOSIGNAL) : recv(peer->data, at, left, 0);
         if (size < 0 && was_interrupted())
             return true;
         // What it has said before it went may tell more.
-        if (size <= 0 && span->left > 0)
+        if (size <= 0 && left > 0)
             return (!sends || move(run, index, false, moved)) && local_mesh_lost(run, index);
         *moved = true;
-        span->at += size;
-        span->left -= (size_t)size;
-        if (span->left > 0)
-            continue;
-        list->first = span->next;
-        if (span->head && span->message && !message_is_right(run, index, span))
-            return false;
-        if (span->head && !span->message)
-            local_mesh_take_head(run, index, span->head);
+        way->done += (size_t)size;
+        if (!sends && (size_t)size == left && way->done == head) {
+            if (!way->part)
+                local_mesh_take_head(run, index, &way->head);
+            else if (!message_is_right(run, index, way))
+                return false;
+        }
+        if (way->done == head + way->size)
+            begin(run, index, sends);
     }
     return true;
 }
 
 static bool is_busy(const struct mesh_peer *peer)
 {
-    return peer->in.first || peer->out.first;
+    return peer->in.busy || peer->out.busy;
 }
 
 // A rank whose peers are about to come asks again for so long before it sleeps: being woken takes
@@ -297,8 +322,7 @@ static bool rest(struct local_run *run)
     const bool ahead = is_ahead(group, first, &head);
     for (size_t i = 0; i < count; i++) {
         const struct mesh_peer *peer = &group->peers[i];
-        const short events =
-            (short)((peer->in.first ? POLLIN : 0) | (peer->out.first ? POLLOUT : 0));
+        const short events = (short)((peer->in.busy ? POLLIN : 0) | (peer->out.busy ? POLLOUT : 0));
         group->polls[2 * i] = (struct pollfd){.fd = events ? peer->data : -1, .events = events};
         group->polls[2 * i + 1] =
             (struct pollfd){.fd = peer->left ? -1 : peer->control, .events = POLLIN};
@@ -318,6 +342,11 @@ static bool rest(struct local_run *run)
 static bool pump(struct local_run *run)
 {
     struct local_group *group = run->group;
+    for (uint32_t i = 0; i < group->base.count; i++) {
+        group->peers[i].in.next = group->peers[i].out.next = 0;
+        begin(run, i, false);
+        begin(run, i, true);
+    }
     uint64_t eager_until_ns = 0; // 0: something has just moved
     for (;;) {
         bool moved = false;
@@ -336,35 +365,6 @@ static bool pump(struct local_run *run)
         else if (!is_eager(group, &eager_until_ns) && !rest(run))
             return false;
     }
-}
-
-static bool exchange_messages(struct local_run *run)
-{
-    const struct weir_host *host = run->group->base.host;
-    struct mesh_message *messages = host->allocate((run->call->part_count + 1) * sizeof *messages);
-    if (!messages)
-        return weir_caller_fail(&run->by, "rank %u has no host memory left for %u messages",
-                                run->group->base.rank, run->call->part_count);
-    for (uint32_t i = 0; i < run->call->part_count; i++) {
-        const struct weir_transport_part *part = weir_transport_part_at(run->call, i);
-        struct mesh_peer *peer = &run->group->peers[part->peer];
-        struct mesh_list *list = part->receive ? &peer->in : &peer->out;
-        struct mesh_message *message = &messages[i];
-        const size_t size = (size_t)part->count * weir_datatype_size(part->element);
-        message->head = run->by.head;
-        message->head.element = part->element;
-        message->head.count = part->count;
-        message->spans[0] = (struct mesh_span){.at = (char *)&message->head,
-                                               .left = sizeof message->head,
-                                               .head = part->receive ? &message->head : NULL,
-                                               .message = part};
-        message->spans[1] = (struct mesh_span){.at = part->memory, .left = size};
-        append(list, &message->spans[0]);
-        append(list, &message->spans[1]);
-    }
-    const bool carried = pump(run);
-    host->release(messages);
-    return carried;
 }
 
 // How long the control connection of a peer may take to say why the other one has ended.
@@ -420,30 +420,13 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
                             index, &peer->head);
 }
 
-// Between machines: each rank's head to each other one, and the bytes of an all-gather, which a split is too. Of ranks
-// whose calls differ the one that waits for the fewest bytes gets them all, and tells the others.
+// Of ranks whose calls differ the one that waits for the fewest bytes gets them all, and tells the others.
 static bool gather(struct local_run *run)
 {
-    struct local_group *group = run->group;
-    char *const src = (char *)(uintptr_t)run->call->src;
-    const size_t size = src ? run->call->count * weir_datatype_size(run->call->element) : 0;
-    for (uint32_t i = 0; i < group->base.count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        char *to = src ? (char *)run->call->dst + i * size : NULL;
-        if (i == group->base.rank && size > 0 && to != src)
-            memcpy(to, src, size);
-        if (i == group->base.rank)
-            continue;
-        peer->spans[0] =
-            (struct mesh_span){.at = (char *)&run->by.head, .left = sizeof run->by.head};
-        peer->spans[1] = (struct mesh_span){.at = src, .left = size};
-        peer->spans[2] = (struct mesh_span){.at = (char *)&peer->incoming,
-                                            .left = sizeof peer->incoming,
-                                            .head = &peer->incoming};
-        peer->spans[3] = (struct mesh_span){.at = to, .left = size};
-        for (int n = 0; n < 4; n++)
-            append(n < 2 ? &peer->out : &peer->in, &peer->spans[n]);
-    }
+    const struct weir_transport_call *call = run->call;
+    const size_t size = call->src ? call->count * weir_datatype_size(call->element) : 0;
+    if (size > 0 && (char *)call->dst + run->group->base.rank * size != call->src)
+        memcpy((char *)call->dst + run->group->base.rank * size, call->src, size);
     return pump(run) && (!run->differs || local_mesh_judge(run));
 }
 
@@ -455,19 +438,13 @@ bool local_carry(struct local_run *run)
         group->peers[i].has_come = i == group->base.rank;
     group->peers[group->base.rank].incoming = run->by.head;
     if (!weir_is_numbered(run->by.head.kind))
-        carried = exchange_messages(run);
+        carried = pump(run);
     else if (group->windows)
         carried = local_window_carry(run);
     else
         carried = gather(run);
     if (carried && !group->base.failed) {
         stop_showing(group);
-        return true;
     }
-    // After a failure the lists name memory of the caller's, and nothing is ever moved again.
-    for (uint32_t i = 0; i < group->base.count; i++) {
-        group->peers[i].in.first = NULL;
-        group->peers[i].out.first = NULL;
-    }
-    return false;
+    return carried && !group->base.failed;
 }

@@ -220,13 +220,9 @@ static void sleep_until_woken(struct local_group *group, uint32_t stage, int tur
 static void read_heads(struct local_run *run, uint32_t stage)
 {
     struct local_group *group = run->group;
-    for (uint32_t i = 0; i < group->base.count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        if (i == group->base.rank || peer->has_come || !is_at(group, i, stage))
-            continue;
-        peer->incoming = group->windows[i]->heads[stage & 1];
-        local_mesh_take_head(run, i, &peer->incoming);
-    }
+    for (uint32_t i = 0; i < group->base.count; i++)
+        if (i != group->base.rank && !group->peers[i].has_come && is_at(group, i, stage))
+            local_mesh_take_head(run, i, &group->windows[i]->heads[stage & 1]);
 }
 
 // Looks whether the wait is in vain: false once that has failed the group.
