@@ -1,10 +1,10 @@
 // The transport "local": what its files share.
 //
-// A call is checked, and told of (group.c). On one machine ranks compare their calls, wait for each other and move bytes in
-// windows, memory that they share (window.c). Each two ranks have two connections (mesh.c; door.h says whose they may be).
+// Groups are made in group.c, and calls in mesh.c. On one machine ranks compare their calls, wait for each other and move
+// bytes in windows, memory that they share. Each two ranks have two connections (door.h says whose they may be).
 // One carries messages, and between machines all that there is, in an order that both sides know from their calls. The
 // other one, the control connection, carries only the cause of a failure, or that a rank leaves; its end without either is
-// a rank that has died. After a failure the ranks that are left settle there which of them go on (mesh_connect.c).
+// a rank that has died. After a failure the ranks that are left settle there which of them go on.
 //
 // Between machines this is the line of control for ranks whose devices' memory an engine carries: it takes barriers,
 // messages and all-gathers of a few bytes. No thread serves the connections: a call looks after all of them while it waits.
@@ -119,8 +119,6 @@ struct local_group {
     struct pollfd *polls;         // two of each rank, and those of a door
 };
 
-// group.c
-
 static inline struct local_run local_run_begin(struct local_group *group, struct weir_head head,
                                                uint64_t timeout_ns)
 {
@@ -134,31 +132,18 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink
 bool local_carries_data(const void *group);
 void local_leave(void *group);
 
-// From now on until it is destroyed the group, which has been made, is known to the others of its rank.
-void local_enlist(struct local_group *group);
 // Shows in the windows of the other groups of the rank what it does in this one.
 void local_say_elsewhere(const struct local_group *own, const char *text);
 
-// mesh.c. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
-
-// The call's bytes and its end: of a collective, or the parts of an exchange.
+// The call's bytes and its end: of a collective, or the parts of an exchange. False once that has failed the group.
 bool local_carry(struct local_run *run);
-// Whether the heads of a collective that have come are the same.
-bool local_mesh_judge(const struct local_run *run);
 // As weir_group.fail.
 void local_mesh_fail(void *group, const struct weir_cause *cause);
 // Receives the next news of a peer into peer->news, if all of it is there: anything but that it leaves.
 bool local_mesh_next_news(struct mesh_peer *peer);
-// Within a wait for others, of which `first` is the first. False at the deadline.
-bool local_mesh_may_wait(struct local_run *run, uint32_t first);
-// Takes the head of a peer's collective. One that is another is judged when all are there.
-void local_mesh_take_head(struct local_run *run, uint32_t index, const struct weir_head *head);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_mesh_read_news(const struct local_run *run, uint32_t index);
-// The data connection of a peer has ended, or its memory: fails the group with what its control
-// connection says.
-bool local_mesh_lost(const struct local_run *run, uint32_t index);
 
 // An empty group with no connections; NULL if out of memory or of descriptors.
 struct local_group *local_mesh_create(const struct weir_host *host, const char *label,
@@ -213,13 +198,7 @@ static inline struct mesh_window *local_window_of(struct local_group *group, uin
 {
     return group->windows ? group->windows[rank] : NULL;
 }
-// Wakes all ranks, which look whether one has failed.
-void local_window_wake(struct local_group *group);
-
 #define LOCAL_WINDOW_BYTES ((size_t)1028 << 10)
 // Makes this rank's window and gets those of the others. False with the group's cause, which stays "" if out of memory.
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns);
-// A collective. False once that has failed the group.
-bool local_window_carry(struct local_run *run);
-
 #endif

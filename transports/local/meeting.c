@@ -747,7 +747,6 @@ static weir_status join_at(const struct local_transport *transport,
     weir_status status = WEIR_OK;
     if (meeting && (!setup->rendezvous || join(meeting, transport->secret_file)) &&
         local_mesh_connect(group, &meeting->door, meeting->token, meeting->deadline_ns, NULL)) {
-        local_enlist(group);
         *out_group = group;
     } else if (group && group->base.cause.text[0]) {
         status =
