@@ -1,5 +1,5 @@
 // What a rendezvous names, what is there, what ranks and rank 0 say to each other before there is a group, and join().
-#include "transports/local/meeting.h"
+#include "transports/local/local.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -16,7 +16,7 @@
 #include "tests/support/test.h"
 #include "tests/transports/local/places.h"
 #include "tests/transports/local/ranks.h"
-#include "transports/local/meeting.h"
+#include "transports/local/local.h"
 
 #define SHORT (RANKS_SECOND / 20)
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "tests/transports/local/ranks.h"
-#include "transports/local/meeting.h"
+#include "transports/local/local.h"
 
 // Another user than this one: mostly the one of the system that owns no files.
 #define OTHER_USER (geteuid() == 65534 ? 65533 : 65534)

@@ -18,7 +18,7 @@
 #include "base/text.h"
 #include "tests/support/test.h"
 #include "tests/transports/local/places.h"
-#include "transports/local/meeting.h"
+#include "transports/local/local.h"
 
 #define SHORT (RANKS_SECOND / 20)
 
