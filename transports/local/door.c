@@ -171,17 +171,17 @@ static bool let_in(struct local_door *door, int listener, uint64_t now_ns)
     struct local_stranger stranger = {.deadline_ns = now_ns + STRANGER_NS};
     if (door->count == DOOR_GUESTS)
         send_away(door, 0);
-    stranger.connection = local_accept(listener, &stranger.from, &stranger.own_user);
+    stranger.connection = local_accept(listener, &stranger.from);
     if (stranger.connection < 0) {
         const bool lacks =
             errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        door->refused += errno == EPERM;
         if (!lacks || door->count == 0)
             return !lacks;  // else the other side has given up
         send_away(door, 0); // what a stranger holds is for a rank
         return true;
     }
-    if (stranger.own_user ||
-        (!local_address_is_machine(&stranger.from) && challenge(door, &stranger))) {
+    if (local_address_is_machine(&stranger.from) || challenge(door, &stranger)) {
         door->strangers[door->count++] = stranger;
         return true;
     }
@@ -193,8 +193,8 @@ static bool let_in(struct local_door *door, int listener, uint64_t now_ns)
 // Whether all has come that proves a rank. `*out_gone`: it is none.
 static bool hear(struct local_stranger *stranger, bool *out_gone)
 {
-    const size_t wanted =
-        stranger->own_user ? sizeof stranger->answer.hello : sizeof stranger->answer;
+    const size_t wanted = local_address_is_machine(&stranger->from) ? sizeof stranger->answer.hello
+                                                                    : sizeof stranger->answer;
     const ssize_t got = recv(stranger->connection, (char *)&stranger->answer + stranger->got,
                              wanted - stranger->got, 0);
     *out_gone = *out_gone || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
@@ -209,7 +209,7 @@ static bool is_rank(const struct local_door *door, struct local_stranger *strang
     if (memcmp(answer->hello.magic, LOCAL_MAGIC, sizeof answer->hello.magic) != 0)
         return false;
     answer->hello.job[LOCAL_JOB_SIZE - 1] = '\0';
-    if (stranger->own_user)
+    if (local_address_is_machine(&stranger->from))
         return true;
     if (!local_is_proven(door->secret, OF_RANK, stranger->nonce, &answer->hello, answer->proof))
         return false;

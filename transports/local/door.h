@@ -97,7 +97,6 @@ struct local_answer {
 // One that has come, until it has proven to be a rank, and then.
 struct local_stranger {
     int connection;
-    bool own_user;
     uint64_t deadline_ns;
     size_t got;
     uint8_t nonce[LOCAL_NONCE_SIZE];

@@ -261,14 +261,17 @@ static bool is_of_own_user(int descriptor)
            size == sizeof other && other.uid == geteuid();
 }
 
-int local_accept(int listener, struct local_address *out_from, bool *out_own_user)
+int local_accept(int listener, struct local_address *out_from)
 {
     out_from->size = sizeof out_from->address;
     local_process_lock();
-    const int accepted = keep(accept4(listener, (struct sockaddr *)&out_from->address,
-                                      &out_from->size, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    *out_own_user = accepted >= 0 && local_address_is_machine(out_from) && is_of_own_user(accepted);
-    return accepted;
+    int accepted = keep(accept4(listener, (struct sockaddr *)&out_from->address, &out_from->size,
+                                SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (accepted < 0 || !local_address_is_machine(out_from) || is_of_own_user(accepted))
+        return accepted;
+    local_close(&accepted);
+    errno = EPERM;
+    return -1;
 }
 
 int local_connect(const struct local_address *address, uint64_t deadline_ns)

@@ -39,9 +39,8 @@ void local_address_text(const struct local_address *address, char *text, size_t 
 // Listens at exactly that address. With the port 0, or of the machine with the number 0, at one that is free;
 // `*out_number` is the port or the number then. Returns a descriptor, or -1 with errno.
 int local_listen(const struct local_address *address, uint32_t *out_number);
-// Accepts a connection that is there; -1 with errno. `*out_own_user`: it is one of the machine, and of a process of
-// this user.
-int local_accept(int listener, struct local_address *out_from, bool *out_own_user);
+// Accepts a connection that is there; -1 with errno: EPERM if it is one of the machine, and of another user's process.
+int local_accept(int listener, struct local_address *out_from);
 // Connects once; -1 with errno: EPERM if another user's process listens at a socket of the machine.
 int local_connect(const struct local_address *address, uint64_t deadline_ns);
 

@@ -152,8 +152,7 @@ static void *listen_rudely(void *argument)
     int connection = -1;
     place_write(place, &its, sizeof its, 0600);
     while (listener >= 0 && connection < 0) {
-        bool own = false;
-        connection = local_accept(listener, &address, &own);
+        connection = local_accept(listener, &address);
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     }
     local_close(&connection);

@@ -370,10 +370,9 @@ static void *rule(void *argument)
     const struct tyrant *it = argument;
     struct local_address from;
     struct local_hello hello;
-    bool own = false;
     char byte;
     int connection = -1;
-    while ((connection = local_accept(it->listener, &from, &own)) < 0)
+    while ((connection = local_accept(it->listener, &from)) < 0)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     local_read_all(connection, &hello, sizeof hello, patience());
     local_write_all(connection, &it->welcome, sizeof it->welcome, patience());
@@ -439,7 +438,6 @@ WEIR_TEST(RankZero, IsNotBelieved)
 {
     struct local_address address;
     struct local_address from;
-    bool own = false;
     uint32_t port = 0;
     ranks_state();
     EXPECT_TRUE(local_address_parse("127.0.0.1", &address));
@@ -460,7 +458,7 @@ WEIR_TEST(RankZero, IsNotBelieved)
         EXPECT_RANK(rank.status, lies[i].status, rank, lies[i].words);
         EXPECT_TRUE(weir_text_is_clean(rank.error.message, ""));
     }
-    EXPECT_INT_EQ(local_accept(listener, &from, &own), -1);
+    EXPECT_INT_EQ(local_accept(listener, &from), -1);
     EXPECT_INT_EQ(errno, EAGAIN);
     local_close(&listener);
 }
