@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -334,7 +335,7 @@ PLACE_TEST(Secret, OfTheMostCharactersMayEndItsLine, "file:")
 
 // A rank 0 of this user's that lies.
 
-static int lookups;
+static atomic_int lookups; // of all threads
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker's names for functions that it wraps
 int __real_getaddrinfo_a(int mode, void *list[], int count, void *event);
