@@ -112,8 +112,8 @@ struct weir_comm_params {
     // SLURM_NTASKS); where none of these is set it is one rank.
     uint32_t rank;
     uint32_t count;
-    // Where the ranks meet: "tcp://HOST:PORT", of rank 0; "unix:PATH", a socket in a folder that this
-    // user alone can enter; "file:PATH", a file that rank 0 makes and all ranks see; "process:NAME" for
+    // Where the ranks meet: "tcp://HOST:PORT", of rank 0; "unix:PATH", a file in a folder that this
+    // user alone can enter; "file:PATH", a file that rank 0 makes and all machines see; "process:NAME" for
     // ranks of one process. Ranks of several machines share a secret, WEIR_COMM_SECRET. NULL: WEIR_COMM_RENDEZVOUS, else [comm], else
     // MASTER_ADDR and MASTER_PORT, else under Slurm the first host of the step with a port that
     // follows from the job's number, else the transport's own way, if it has one.

@@ -121,7 +121,7 @@ static void parse(struct launch_options *out, int argc, char **argv)
     out->command = cli_program_parse(&usage, argc, argv);
 }
 
-// Where the ranks meet, unless the user has named a place: a socket in the folder that the transport `local`
+// Where the ranks meet, unless the user has named a place: a file in the folder that the transport `local`
 // keeps for its user. It looks at the folder's owner itself.
 static const char *name_place(void)
 {

@@ -37,7 +37,7 @@ expect_problem "RANK is set, and WORLD_SIZE is not" "set both, or neither" env R
 port="$(free_port)"
 "$program" doctor comm --listen "127.0.0.1:$port" >listener 2>listener.messages &
 listener=$!
-expect_soon test -S "/tmp/weir-$(id -u)/port-$port"
+expect_soon test -f "/tmp/weir-$(id -u)/port-$port"
 expect_output 0 "reaching       127.0.0.1 is this machine" "$weir" doctor comm --connect "127.0.0.1:$port"
 expect_contains "$output" "this machine is rank 1 of 2, and reaches the other one both ways"
 expect_contains "$output" "an all-reduce of 4 bytes takes"

@@ -1,4 +1,6 @@
 // The secret of ranks and its proof, the door, and the knock at another rank's.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for secure_getenv()
+#define _GNU_SOURCE
 #include "transports/local/door.h"
 
 #include <errno.h>
@@ -16,12 +18,40 @@
 #include <sodium/utils.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret)
 {
     out_secret->is_set = true;
     return crypto_generichash(out_secret->key, sizeof out_secret->key, (const uint8_t *)text, size,
                               NULL, 0) == 0;
+}
+
+bool local_secret_read(const char *path, struct local_secret *out_secret, char *message,
+                       size_t message_size)
+{
+    const char *variable = secure_getenv("WEIR_COMM_SECRET");
+    void *data = NULL;
+    size_t size = variable ? strlen(variable) : 0;
+    *out_secret = (struct local_secret){.is_set = false};
+    if (!variable && !path[0])
+        return true;
+    const size_t used = (size_t)snprintf(message, message_size, "the secret's file ");
+    // The end of a line may follow the secret.
+    if (!variable && !weir_file_read_private(path, LOCAL_SECRET_MOST + 2, &data, &size,
+                                             message + used, message_size - used))
+        return false;
+    const char *text = variable ? variable : data;
+    while (!variable && size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
+        size--;
+    const bool right = size >= LOCAL_SECRET_LEAST && size <= LOCAL_SECRET_MOST &&
+                       local_secret_of(text, size, out_secret);
+    if (!right)
+        snprintf(message, message_size,
+                 "the secret of %s has %zu characters, where %d to %d are right",
+                 variable ? "WEIR_COMM_SECRET" : path, size, LOCAL_SECRET_LEAST, LOCAL_SECRET_MOST);
+    free(data);
+    return right;
 }
 
 uint64_t local_token(void)
@@ -56,6 +86,37 @@ bool local_is_proven(const struct local_secret *secret, const char *purpose,
 #define OF_RANK "rank"
 #define OF_DOOR "door"
 
+// Sockets with numbers belong to a namespace of the network on a machine that has started once. Without /proc
+// that is 0: such ranks are taken to be on one machine, which their connections then show.
+struct local_where local_here(void)
+{
+    struct local_where here = {.machine = {0}};
+    char text[128] = "";
+    struct stat space = {.st_ino = 0};
+    const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+    const ssize_t got = file >= 0 ? read(file, text, 64) : -1;
+    if (file >= 0)
+        close(file);
+    if (got <= 0 || stat("/proc/self/ns/net", &space) != 0)
+        return here;
+    snprintf(text + got, sizeof text - (size_t)got, " %llu", (unsigned long long)space.st_ino);
+    (void)crypto_generichash(here.machine, sizeof here.machine, (const uint8_t *)text, strlen(text),
+                             NULL, 0);
+    return here;
+}
+
+bool local_find_door(const struct local_where *where, const struct local_address *far,
+                     struct local_address *out_address)
+{
+    const struct local_where here = local_here();
+    const bool near = memcmp(here.machine, where->machine, sizeof here.machine) == 0;
+    *out_address = near  ? local_address_at_number(where->number)
+                   : far ? *far
+                         : (struct local_address){.size = 0};
+    local_address_set_port(out_address, (uint16_t)where->port);
+    return near || (out_address->size > 0 && where->port > 0);
+}
+
 void local_door_init(struct local_door *door, const struct local_secret *secret)
 {
     memset(door, 0, sizeof *door);
@@ -66,12 +127,13 @@ void local_door_init(struct local_door *door, const struct local_secret *secret)
 bool local_door_open(struct local_door *door, const struct local_address *network)
 {
     const struct local_address machine = local_address_at_number(0);
-    door->listeners[DOOR_MACHINE] = local_listen(&machine, &door->number);
+    door->where = local_here();
+    door->listeners[DOOR_MACHINE] = local_listen(&machine, &door->where.number);
     if (door->listeners[DOOR_MACHINE] < 0 || !network || network->size == 0)
         return door->listeners[DOOR_MACHINE] >= 0;
     struct local_address address = *network;
     local_address_set_port(&address, 0);
-    door->listeners[DOOR_NETWORK] = local_listen(&address, &door->port);
+    door->listeners[DOOR_NETWORK] = local_listen(&address, &door->where.port);
     return door->listeners[DOOR_NETWORK] >= 0;
 }
 
@@ -109,17 +171,17 @@ static bool let_in(struct local_door *door, int listener, uint64_t now_ns)
     struct local_stranger stranger = {.deadline_ns = now_ns + STRANGER_NS};
     if (door->count == DOOR_GUESTS)
         send_away(door, 0);
-    stranger.connection = local_accept(listener, &stranger.from, &stranger.own_user);
+    stranger.connection = local_accept(listener, &stranger.from);
     if (stranger.connection < 0) {
         const bool lacks =
             errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+        door->refused += errno == EPERM;
         if (!lacks || door->count == 0)
             return !lacks;  // else the other side has given up
         send_away(door, 0); // what a stranger holds is for a rank
         return true;
     }
-    if (stranger.own_user ||
-        (!local_address_is_machine(&stranger.from) && challenge(door, &stranger))) {
+    if (local_address_is_machine(&stranger.from) || challenge(door, &stranger)) {
         door->strangers[door->count++] = stranger;
         return true;
     }
@@ -131,8 +193,8 @@ static bool let_in(struct local_door *door, int listener, uint64_t now_ns)
 // Whether all has come that proves a rank. `*out_gone`: it is none.
 static bool hear(struct local_stranger *stranger, bool *out_gone)
 {
-    const size_t wanted =
-        stranger->own_user ? sizeof stranger->answer.hello : sizeof stranger->answer;
+    const size_t wanted = local_address_is_machine(&stranger->from) ? sizeof stranger->answer.hello
+                                                                    : sizeof stranger->answer;
     const ssize_t got = recv(stranger->connection, (char *)&stranger->answer + stranger->got,
                              wanted - stranger->got, 0);
     *out_gone = *out_gone || got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
@@ -147,7 +209,7 @@ static bool is_rank(const struct local_door *door, struct local_stranger *strang
     if (memcmp(answer->hello.magic, LOCAL_MAGIC, sizeof answer->hello.magic) != 0)
         return false;
     answer->hello.job[LOCAL_JOB_SIZE - 1] = '\0';
-    if (stranger->own_user)
+    if (local_address_is_machine(&stranger->from))
         return true;
     if (!local_is_proven(door->secret, OF_RANK, stranger->nonce, &answer->hello, answer->proof))
         return false;
@@ -253,29 +315,4 @@ int local_knock(const struct local_address *address, const struct local_secret *
     if (!let_in)
         local_close(&connection);
     return connection;
-}
-
-// Sockets with numbers belong to a namespace of the network on a machine that has started once. Without /proc
-// the number is 0: such ranks are taken to be on one machine, which their connections then show.
-struct local_machine local_machine(void)
-{
-    struct local_machine machine = {.id = {0}};
-    char text[128] = "";
-    struct stat space = {.st_ino = 0};
-    const int file = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-    const ssize_t got = file >= 0 ? read(file, text, 64) : -1;
-    if (file >= 0)
-        close(file);
-    if (got <= 0 || stat("/proc/self/ns/net", &space) != 0)
-        return machine;
-    snprintf(text + got, sizeof text - (size_t)got, " %llu", (unsigned long long)space.st_ino);
-    (void)crypto_generichash(machine.id, sizeof machine.id, (const uint8_t *)text, strlen(text),
-                             NULL, 0);
-    return machine;
-}
-
-bool local_is_own_machine(const struct local_machine *machine)
-{
-    const struct local_machine own = local_machine();
-    return memcmp(own.id, machine->id, sizeof own.id) == 0;
 }

@@ -19,7 +19,7 @@
 // sends a number that is used once, and the other one answers with an authentication code of it and of what it says
 // (HMAC-SHA-512-256 of libsodium).
 
-#define LOCAL_MAGIC "weirloc4" // what each side says begins so
+#define LOCAL_MAGIC "weirloc5" // what each side says begins so
 #define LOCAL_NONCE_SIZE 32
 #define LOCAL_PROOF_SIZE 32
 #define LOCAL_SECRET_LEAST 16  // characters
@@ -32,6 +32,10 @@ struct local_secret {
 
 // A secret of the text.
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret);
+// That of WEIR_COMM_SECRET, else of the file, whose path may be empty, else none. False with a sentence: too
+// short, or a file that another user can read or write.
+bool local_secret_read(const char *path, struct local_secret *out_secret, char *message,
+                       size_t message_size);
 // A number that tells groups and places apart. It proves nothing: secrets do, and the owner of a socket.
 uint64_t local_token(void);
 
@@ -43,9 +47,11 @@ enum local_purpose {
     LOCAL_TO_CONTROL
 };
 
-// Which machine a rank is on: sockets of one machine are reached within it alone.
-struct local_machine {
-    uint8_t id[16];
+// Where a door is: sockets of one machine are reached within it alone.
+struct local_where {
+    uint8_t machine[16];
+    uint32_t number; // of a socket of its machine
+    uint32_t port;   // of the network; 0: nowhere
 };
 
 // What a rank says first.
@@ -53,12 +59,10 @@ struct local_hello {
     char magic[8];
     uint32_t purpose;
     uint32_t rank;
-    uint32_t count;  // these two to meet: ranks; where it listens
-    uint32_t number; // of a socket of its machine
-    uint32_t port;   // of the network; 0: nowhere
+    uint32_t count; // these two to meet
     uint32_t unused;
-    uint64_t token; // of the file, to meet; else of the group
-    struct local_machine machine;
+    uint64_t token; // of the rendezvous, to meet; else of the group
+    struct local_where where;
     char job[LOCAL_JOB_SIZE]; // of the launcher; "" if it tells none
 };
 
@@ -93,7 +97,6 @@ struct local_answer {
 // One that has come, until it has proven to be a rank, and then.
 struct local_stranger {
     int connection;
-    bool own_user;
     uint64_t deadline_ns;
     size_t got;
     uint8_t nonce[LOCAL_NONCE_SIZE];
@@ -103,8 +106,7 @@ struct local_stranger {
 
 struct local_door {
     int listeners[DOOR_LISTENERS]; // -1: none
-    uint32_t number;               // of the one of the machine
-    uint32_t port;                 // of the one of the network
+    struct local_where where;
     const struct local_secret *secret;
     uint32_t refused; // which had another secret, or none
     uint32_t count;
@@ -129,8 +131,11 @@ bool local_door_next(struct local_door *door, struct pollfd *polls, size_t other
 int local_knock(const struct local_address *address, const struct local_secret *secret,
                 struct local_hello *hello, uint64_t deadline_ns);
 
-// Of this process.
-struct local_machine local_machine(void);
-bool local_is_own_machine(const struct local_machine *machine);
+// A place on this machine, without a door.
+struct local_where local_here(void);
+// The address of a door: on this machine, or else at `far`, which is NULL or of size 0 where there is none. False: it is not
+// reached.
+bool local_find_door(const struct local_where *where, const struct local_address *far,
+                     struct local_address *out_address);
 
 #endif

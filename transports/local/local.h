@@ -1,10 +1,10 @@
 // The transport "local": what its files share.
 //
-// A call is checked, and told of (group.c). On one machine ranks compare their calls, wait for each other and move bytes in
-// windows, memory that they share (window.c). Each two ranks have two connections (mesh.c; door.h says whose they may be).
+// Groups are made in group.c, and calls in mesh.c. On one machine ranks compare their calls, wait for each other and move
+// bytes in windows, memory that they share. Each two ranks have two connections (door.h says whose they may be).
 // One carries messages, and between machines all that there is, in an order that both sides know from their calls. The
 // other one, the control connection, carries only the cause of a failure, or that a rank leaves; its end without either is
-// a rank that has died. After a failure the ranks that are left settle there which of them go on (mesh_connect.c).
+// a rank that has died. After a failure the ranks that are left settle there which of them go on.
 //
 // Between machines this is the line of control for ranks whose devices' memory an engine carries: it takes barriers,
 // messages and all-gathers of a few bytes. No thread serves the connections: a call looks after all of them while it waits.
@@ -46,22 +46,19 @@ struct local_run {
 struct local_record {
     int32_t color;
     int32_t key;
-    uint64_t door;  // where it is: its number on its machine, and its port
     uint64_t token; // of its part, if it is rank 0 there
+    struct local_where door;
 };
 
-// Bytes that are to be sent, or received, in the order of a peer's list.
-struct mesh_span {
-    struct mesh_span *next;
-    char *at;
-    size_t left;
-    struct weir_head *head; // a head that is received: compared as soon as it is there
-    const struct weir_transport_part *message; // whose head; NULL: the collective's
-};
-
-struct mesh_list {
-    struct mesh_span *first;
-    struct mesh_span **end;
+// One way of a data connection in a call: messages, each a head and its bytes, in the order of the parts of both sides.
+struct mesh_way {
+    bool busy;
+    uint32_t next;                          // part, after the one that is under way:
+    const struct weir_transport_part *part; // NULL: the collective's
+    struct weir_head head;                  // what is received is compared as soon as it is there
+    char *memory;
+    size_t size;
+    size_t done; // of the head and the bytes
 };
 
 // So many news of a control connection are read at a time: one that says things without end keeps no call from its
@@ -79,8 +76,9 @@ enum mesh_news_kind {
 struct mesh_news {
     uint32_t kind;
     uint32_t step;  // of TELLS, SETTLED, and of an attempt to go on that has FAILED
-    uint64_t value; // TELLS: where the rank's door is; SETTLED: the token of the list
+    uint64_t token; // SETTLED: of the list
     union {
+        struct local_where door;             // TELLS
         struct weir_cause cause;             // FAILED
         uint8_t listed[LOCAL_MAX_RANKS / 8]; // SETTLED: a bit for each rank that goes on
     };
@@ -95,13 +93,12 @@ struct mesh_peer {
     bool has_come;                // to the collective, with its head
     struct weir_head head;        // its latest collective, of number 0 before the first
     struct weir_head incoming;    // its next one
-    struct mesh_list in;
-    struct mesh_list out;
-    struct mesh_span spans[4]; // of a collective: head and bytes, each way
+    struct mesh_way in;
+    struct mesh_way out;
     struct mesh_news news;
     size_t news_size;   // received of it
-    uint32_t told_step; // these two: what it has told last, of its door
-    uint64_t told;
+    uint32_t told_step; // these two: what it has told last
+    struct local_where told;
 };
 
 struct local_group {
@@ -122,8 +119,6 @@ struct local_group {
     struct pollfd *polls;         // two of each rank, and those of a door
 };
 
-// group.c
-
 static inline struct local_run local_run_begin(struct local_group *group, struct weir_head head,
                                                uint64_t timeout_ns)
 {
@@ -137,31 +132,18 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink
 bool local_carries_data(const void *group);
 void local_leave(void *group);
 
-// From now on until it is destroyed the group, which has been made, is known to the others of its rank.
-void local_enlist(struct local_group *group);
 // Shows in the windows of the other groups of the rank what it does in this one.
 void local_say_elsewhere(const struct local_group *own, const char *text);
 
-// mesh.c. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
-
-// The call's bytes and its end: of a collective, or the parts of an exchange.
+// The call's bytes and its end: of a collective, or the parts of an exchange. False once that has failed the group.
 bool local_carry(struct local_run *run);
-// Whether the heads of a collective that have come are the same.
-bool local_mesh_judge(const struct local_run *run);
 // As weir_group.fail.
 void local_mesh_fail(void *group, const struct weir_cause *cause);
 // Receives the next news of a peer into peer->news, if all of it is there: anything but that it leaves.
 bool local_mesh_next_news(struct mesh_peer *peer);
-// Within a wait for others, of which `first` is the first. False at the deadline.
-bool local_mesh_may_wait(struct local_run *run, uint32_t first);
-// Takes the head of a peer's collective. One that is another is judged when all are there.
-void local_mesh_take_head(struct local_run *run, uint32_t index, const struct weir_head *head);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_mesh_read_news(const struct local_run *run, uint32_t index);
-// The data connection of a peer has ended, or its memory: fails the group with what its control
-// connection says.
-bool local_mesh_lost(const struct local_run *run, uint32_t index);
 
 // An empty group with no connections; NULL if out of memory or of descriptors.
 struct local_group *local_mesh_create(const struct weir_host *host, const char *label,
@@ -216,13 +198,41 @@ static inline struct mesh_window *local_window_of(struct local_group *group, uin
 {
     return group->windows ? group->windows[rank] : NULL;
 }
-// Wakes all ranks, which look whether one has failed.
-void local_window_wake(struct local_group *group);
-
 #define LOCAL_WINDOW_BYTES ((size_t)1028 << 10)
 // Makes this rank's window and gets those of the others. False with the group's cause, which stays "" if out of memory.
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns);
-// A collective. False once that has failed the group.
-bool local_window_carry(struct local_run *run);
+
+// How ranks meet: rank 0 opens a door and leaves at the rendezvous where it is, all others come there and say where
+// their own doors are; after the last one has come rank 0 sends the whole list to each.
+
+// What rank 0 answers a hello with; without a refusal a struct local_entry of each rank follows.
+struct local_welcome {
+    uint64_t token;              // of the group
+    char cause[WEIR_CAUSE_SIZE]; // of a refusal; "": it is none
+};
+
+// Where a rank's door is. An empty host is that of rank 0.
+struct local_entry {
+    char host[LOCAL_HOST_SIZE];
+    struct local_where where;
+};
+
+// What rank 0 leaves at the place.
+#define LOCAL_RENDEZVOUS "weir-rendezvous 4\n"
+struct local_rendezvous {
+    char magic[24]; // the text
+    struct local_entry door;
+    uint64_t token;
+    uint8_t key[32]; // of the secret, for a file that other machines see
+};
+
+// The state of the transport.
+struct local_transport {
+    const struct weir_host *host;
+    const char *secret_file; // a path, or ""; of the settings, which outlive this
+};
+
+// The module's join(), with a struct local_transport as the state. The group is a struct local_group.
+weir_status local_join(void *state, const struct weir_transport_setup *setup, void **out_group);
 
 #endif

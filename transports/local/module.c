@@ -1,5 +1,5 @@
 // The module's header, its table, its keys.
-#include "transports/local/meeting.h"
+#include "transports/local/local.h"
 
 static weir_status transport_open(const struct weir_host *host,
                                   const struct weir_setting *const *settings, void **out_state)

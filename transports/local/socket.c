@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/grow.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define LONGEST_POLL_MS 60000u
@@ -27,12 +26,13 @@
 
 // The descriptors of this process.
 
+#define MOST_DESCRIPTORS (1 << 20)
+
 static struct {
     // Held while a descriptor is opened or closed, so that no fork comes between that and the set.
     pthread_mutex_t lock;
-    int *held; // descriptors
-    size_t held_count;
-    size_t held_capacity;
+    bool held[MOST_DESCRIPTORS];
+    int end; // after the highest that has been
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -51,8 +51,10 @@ static void after_fork(void)
 // Of the system's calls nothing but close(): other threads of the parent may have held the allocator's locks.
 static void in_child(void)
 {
-    while (process.held_count > 0)
-        close(process.held[--process.held_count]);
+    for (int i = 0; i < process.end; i++)
+        if (process.held[i])
+            close(i);
+    memset(process.held, 0, (size_t)process.end);
     pthread_mutex_unlock(&process.lock);
 }
 
@@ -76,18 +78,14 @@ void local_process_unlock(void)
 static int keep(int descriptor)
 {
     int error = errno;
+    if (descriptor >= 0 && (handlers_error || descriptor >= MOST_DESCRIPTORS)) {
+        close(descriptor);
+        descriptor = -1;
+        error = handlers_error ? ENOMEM : EMFILE;
+    }
     if (descriptor >= 0) {
-        int *held = handlers_error ? NULL
-                                   : weir_grow(process.held, process.held_count,
-                                               &process.held_capacity, sizeof *held);
-        if (held) {
-            process.held = held;
-            held[process.held_count++] = descriptor;
-        } else {
-            close(descriptor);
-            descriptor = -1;
-            error = ENOMEM;
-        }
+        process.held[descriptor] = true;
+        process.end = descriptor < process.end ? process.end : descriptor + 1;
     }
     local_process_unlock();
     errno = error;
@@ -105,24 +103,15 @@ static int open_socket(int family)
     return descriptor;
 }
 
-// The set goes with its last one: nothing else would free it when the module is closed.
 void local_close(int *descriptor)
 {
     const int error = errno;
-    size_t at = 0;
     if (*descriptor < 0)
         return;
     local_process_lock();
     close(*descriptor);
-    while (at < process.held_count && process.held[at] != *descriptor)
-        at++;
-    if (at < process.held_count)
-        process.held[at] = process.held[--process.held_count];
-    if (process.held_count == 0) {
-        free(process.held);
-        process.held = NULL;
-        process.held_capacity = 0;
-    }
+    if (*descriptor < MOST_DESCRIPTORS) // else it is no socket of ours
+        process.held[*descriptor] = false;
     local_process_unlock();
     *descriptor = -1;
     errno = error;
@@ -147,18 +136,6 @@ bool local_address_parse(const char *number, struct local_address *out_address)
     struct addrinfo *found = NULL;
     return local_address_take(getaddrinfo(number, NULL, &hints, &found) == 0 ? found : NULL,
                               out_address);
-}
-
-bool local_address_at_path(const char *path, struct local_address *out_address)
-{
-    struct sockaddr_un *un = (struct sockaddr_un *)&out_address->address;
-    const size_t length = strlen(path);
-    *out_address = (struct local_address){.size = sizeof *un};
-    if (length >= sizeof un->sun_path)
-        return false;
-    un->sun_family = AF_UNIX;
-    memcpy(un->sun_path, path, length);
-    return true;
 }
 
 struct local_address local_address_at_number(uint32_t number)
@@ -284,14 +261,17 @@ static bool is_of_own_user(int descriptor)
            size == sizeof other && other.uid == geteuid();
 }
 
-int local_accept(int listener, struct local_address *out_from, bool *out_own_user)
+int local_accept(int listener, struct local_address *out_from)
 {
     out_from->size = sizeof out_from->address;
     local_process_lock();
-    const int accepted = keep(accept4(listener, (struct sockaddr *)&out_from->address,
-                                      &out_from->size, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    *out_own_user = accepted >= 0 && local_address_is_machine(out_from) && is_of_own_user(accepted);
-    return accepted;
+    int accepted = keep(accept4(listener, (struct sockaddr *)&out_from->address, &out_from->size,
+                                SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (accepted < 0 || !local_address_is_machine(out_from) || is_of_own_user(accepted))
+        return accepted;
+    local_close(&accepted);
+    errno = EPERM;
+    return -1;
 }
 
 int local_connect(const struct local_address *address, uint64_t deadline_ns)

@@ -1,5 +1,4 @@
-// Sockets between processes: of this machine, which have no name in the file system or one in a folder of
-// the user's, and of the network. All are non-blocking, closed over exec and not kept by a child of fork()
+// Sockets between processes: of this machine, which have no name in the file system, and of the network. All are non-blocking, closed over exec and not kept by a child of fork()
 // (below), and every wait ends at a deadline of weir_clock_now_ns().
 #ifndef WEIR_LOCAL_SOCKET_H
 #define WEIR_LOCAL_SOCKET_H
@@ -21,8 +20,7 @@ struct local_address {
 bool local_address_take(struct addrinfo *found, struct local_address *out_address);
 // Resolves a host's number, which asks no server.
 bool local_address_parse(const char *number, struct local_address *out_address);
-// A socket of this machine: at a path, false if that is too long; or at a number, which the system gives.
-bool local_address_at_path(const char *path, struct local_address *out_address);
+// A socket of this machine, at a number, which the system gives.
 struct local_address local_address_at_number(uint32_t number);
 bool local_address_is_machine(const struct local_address *address); // of this machine's kind
 void local_address_set_port(struct local_address *address, uint16_t port);
@@ -41,9 +39,8 @@ void local_address_text(const struct local_address *address, char *text, size_t 
 // Listens at exactly that address. With the port 0, or of the machine with the number 0, at one that is free;
 // `*out_number` is the port or the number then. Returns a descriptor, or -1 with errno.
 int local_listen(const struct local_address *address, uint32_t *out_number);
-// Accepts a connection that is there; -1 with errno. `*out_own_user`: it is one of the machine, and of a process of
-// this user.
-int local_accept(int listener, struct local_address *out_from, bool *out_own_user);
+// Accepts a connection that is there; -1 with errno: EPERM if it is one of the machine, and of another user's process.
+int local_accept(int listener, struct local_address *out_from);
 // Connects once; -1 with errno: EPERM if another user's process listens at a socket of the machine.
 int local_connect(const struct local_address *address, uint64_t deadline_ns);
 

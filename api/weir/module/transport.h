@@ -16,8 +16,8 @@ struct weir_transport_setup {
     const char *label; // the communicator's, for messages; never NULL, valid during the call
     uint32_t rank;     // < count
     uint32_t count;    // >= 1
-    // Where the ranks meet: "tcp://HOST:PORT", where rank 0 listens, "unix:PATH", a socket of this
-    // machine, "file:PATH", a file that rank 0 makes, or "process:NAME" for ranks that are all in this
+    // Where the ranks meet: "tcp://HOST:PORT", where rank 0 listens, "unix:PATH", a file of this
+    // machine, "file:PATH", one that other machines see too, or "process:NAME" for ranks that are all in this
     // process. NULL: with a count of 1, or for a transport that needs none (MPI); others refuse.
     const char *rendezvous;
     uint64_t timeout_ns; // for join() to return

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "transports/local/meeting.h"
+#include "transports/local/local.h"
 
 enum setting {
     FAIL_AT,

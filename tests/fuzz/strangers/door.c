@@ -83,9 +83,9 @@ void round_of_door(struct round *round)
         round->broken = "no door";
         return;
     }
-    own.doors[DOOR_MACHINE] = local_address_at_number(own.door.number);
+    own.doors[DOOR_MACHINE] = local_address_at_number(own.door.where.number);
     own.doors[DOOR_NETWORK] = round->world->loopback;
-    local_address_set_port(&own.doors[DOOR_NETWORK], (uint16_t)own.door.port);
+    local_address_set_port(&own.doors[DOOR_NETWORK], (uint16_t)own.door.where.port);
     round_begin(&own.round, attack_door);
     const uint32_t count = wait_at_door(&own, came);
     local_door_close(&own.door);

@@ -1,9 +1,15 @@
 // Meetings: a rank 0 to which hostile ranks come, and a rank that comes to a hostile rank 0.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
+#include "transports/local/local.h"
 
 #define JOIN_NS (80 * ROUND_MS)
 #define ELEMENTS 16384 // more than a message has
@@ -36,7 +42,24 @@ static void choose_path(struct meeting_round *own)
     char path[160];
     snprintf(path, sizeof path, "%s/place", own->round.world->folder);
     snprintf(own->rendezvous, sizeof own->rendezvous, "unix:%s", path);
-    local_address_at_path(path, &own->place);
+}
+
+// Where rank 0 is now: at a path, what it has left there says.
+static uint64_t find_place(struct meeting_round *own)
+{
+    struct local_rendezvous its = {.token = 0};
+    char message[256];
+    void *data = NULL;
+    size_t size = 0;
+    if (own->network)
+        return 0;
+    if (weir_file_read(own->rendezvous + sizeof "unix:" - 1, sizeof its, &data, &size, message,
+                       sizeof message) &&
+        size == sizeof its)
+        memcpy(&its, data, size);
+    free(data);
+    own->place = local_address_at_number(its.door.where.number);
+    return its.token;
 }
 
 // A port that is free now.
@@ -109,8 +132,8 @@ static bool connect_guest(struct meeting_round *own, uint32_t rank, const struct
 {
     struct round *round = &own->round;
     struct local_address address =
-        own->network ? own->place : local_address_at_number(door->number);
-    local_address_set_port(&address, (uint16_t)door->port);
+        own->network ? own->place : local_address_at_number(door->where.number);
+    local_address_set_port(&address, (uint16_t)door->where.port);
     struct local_hello hello = {.purpose = LOCAL_TO_SEND, .rank = rank, .token = token};
     bool right = round_hello(round, &address, &hello, 16, &own->data[rank]) && hello.token == token;
     hello = (struct local_hello){.purpose = LOCAL_TO_CONTROL, .rank = rank, .token = token};
@@ -128,7 +151,11 @@ static void attack_meeting(struct round *round)
     struct local_entry entries[ROUND_PEERS];
     uint8_t proof[LOCAL_PROOF_SIZE];
     for (size_t n = damage_below(&round->state, 4); n > 0; n--) {
-        struct local_hello hello = {.purpose = LOCAL_TO_MEET, .rank = 9, .count = own->count};
+        const uint64_t token = find_place(own);
+        struct local_hello hello = {.purpose = LOCAL_TO_MEET,
+                                    .rank = 9,
+                                    .count = own->count,
+                                    .token = token};
         int stranger = -1;
         round_hello(round, &own->place, &hello, 2, &stranger);
     }
@@ -137,10 +164,11 @@ static void attack_meeting(struct round *round)
         struct local_hello hello = {.purpose = LOCAL_TO_MEET,
                                     .rank = i,
                                     .count = own->count,
-                                    .machine = local_machine()};
+                                    .where = local_here()};
         if (own->network)
-            hello.machine.id[0] ^= 1;
+            hello.where.machine[0] ^= 1;
         for (int tries = 0; tries < 20 && guests[i] < 0 && !round->returned; tries++) {
+            hello.token = find_place(own);
             right[i] = round_hello(round, &own->place, &hello, 12, &guests[i]);
             if (guests[i] < 0)
                 weir_clock_sleep_ns(ROUND_MS);
@@ -196,8 +224,8 @@ static bool welcome_rank(struct guest_round *own, struct local_welcome *welcome,
     struct local_entry entries[ROUND_PEERS];
     memset(entries, 0, sizeof entries);
     for (uint32_t i = 0; i < ROUND_PEERS; i++)
-        entries[i].machine = local_machine();
-    entries[0].number = own->number;
+        entries[i].where = local_here();
+    entries[0].where.number = own->number;
     if (round_is_one_of(round, 6))
         round_damage(round, welcome, sizeof *welcome);
     if (round_is_one_of(round, 6))
@@ -221,7 +249,7 @@ static void attack_guest(struct round *round)
         shutdown(connection, SHUT_RDWR);
         return;
     }
-    const struct local_entry door = {.number = hello.number};
+    const struct local_entry door = {.where = hello.where};
     round->hellos++;
     meeting->right[0] = round_offer(round, meeting->data[0]);
     if (meeting->count > 2)
@@ -234,15 +262,19 @@ void round_of_guest(struct round *round)
     struct guest_round own = {.meeting = {.round = *round}};
     struct round *shared = &own.meeting.round;
     const struct local_address any = local_address_at_number(0);
-    uint32_t none = 0;
+    struct local_rendezvous its = {.magic = LOCAL_RENDEZVOUS, .door.where = local_here()};
+    char message[256];
     init(&own.meeting);
     choose_path(&own.meeting);
-    own.place = round_listen(shared, &own.meeting.place, &none);
+    own.place = round_listen(shared, &any, &its.door.where.number);
+    const char *path = own.meeting.rendezvous + sizeof "unix:" - 1;
+    (void)weir_file_write(path, &its, sizeof its, message, sizeof message);
+    (void)chmod(path, 0600);
     own.door = round_listen(shared, &any, &own.number);
     if (own.place < 0 || own.door < 0)
         shared->broken = "no hostile rank 0";
     else
         join(&own.meeting, 1, attack_guest);
-    (void)unlink(own.meeting.rendezvous + sizeof "unix:" - 1);
+    (void)unlink(path);
     *round = *shared;
 }

@@ -68,7 +68,7 @@ static void say_news(struct round *round, int control, uint32_t kind)
     struct mesh_news news;
     memset(&news, 0, sizeof news);
     news.kind = kind;
-    news.value = damage_below(&round->state, 4);
+    news.token = damage_below(&round->state, 4);
     news.step = (uint32_t)damage_below(&round->state, 4);
     if (kind == MESH_SETTLED)
         news.listed[0] = (uint8_t)damage_below(&round->state, 2u << ROUND_PEERS);
@@ -253,13 +253,14 @@ void round_of_call(struct round *round)
 
 // Groups that go on.
 
-static void say_told(struct round *round, int control, uint32_t step, uint64_t value)
+static void say_told(struct round *round, int control)
 {
     struct mesh_news news;
     memset(&news, 0, sizeof news);
     news.kind = MESH_TELLS;
-    news.step = step;
-    news.value = value;
+    news.step = 1;
+    news.door = local_here();
+    news.door.number = 1;
     if (round_is_one_of(round, 16))
         round_damage(round, &news, sizeof news);
     round_say(round, control, &news, sizeof news);
@@ -273,7 +274,7 @@ static bool hear_list(struct peer_round *own, uint32_t rank, struct local_addres
         if (!round_hear(own->control[rank], out_news, sizeof *out_news))
             return false;
         if (out_news->kind == MESH_TELLS)
-            *out_door = local_address_at_number((uint32_t)(out_news->value >> 16));
+            *out_door = local_address_at_number(out_news->door.number);
         if (out_news->kind == MESH_SETTLED)
             return out_news->listed[0] == (1u << ROUND_PEERS) - 1;
     }
@@ -289,16 +290,16 @@ static void attack_shrink(struct round *round)
     if (!joins)
         round_chatter(round, NULL, own->control, UINT32_MAX);
     for (uint32_t i = 1; i < ROUND_PEERS && joins; i++)
-        say_told(round, own->control[i], 1, 1u << 16);
+        say_told(round, own->control[i]);
     for (uint32_t i = 1; i < ROUND_PEERS && joins && hear_list(own, i, &door, &news); i++) {
         int made[2] = {-1, -1};
         bool right = true;
         for (uint32_t purpose = 0; purpose < 2; purpose++) {
             struct local_hello hello = {.purpose = LOCAL_TO_SEND + purpose,
                                         .rank = i,
-                                        .token = news.value};
+                                        .token = news.token};
             right = round_hello(round, &door, &hello, 16, &made[purpose]) && right &&
-                    hello.token == news.value && hello.rank == i;
+                    hello.token == news.token && hello.rank == i;
         }
         own->joined[i] = round_offer(round, made[0]) && right;
     }

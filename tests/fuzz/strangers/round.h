@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <weir/module/module.h>
 
-#include "transports/local/meeting.h"
+#include "transports/local/local.h"
 
 #define ROUND_MS UINT64_C(1000000)
 

@@ -432,24 +432,6 @@ WEIR_TEST(Failures, ARankAborts)
     expect_cause(ranks, 3, WEIR_FAULT_ABORTED, 0);
 }
 
-static weir_status run_out(struct rank *rank)
-{
-    const struct weir_transport_call *calls = rank->user;
-    test_host_state()->left = rank->rank == 0 ? 0 : -1;
-    const weir_status status = rank_call(rank, calls[rank->rank]);
-    test_host_state()->left = -1;
-    return status;
-}
-
-WEIR_TEST(Failures, NoMemory)
-{
-    struct rank ranks[RANKS_MAX];
-    run_two(run_out, message_of(WEIR_RECV, 0, 1), message_of(WEIR_RECV, 1, 1), ranks);
-    expect_told(ranks, 2, "recv of 'grads', app.c:120: rank 0 has no host memory left");
-    expect_cause(ranks, 2, WEIR_FAULT_OTHER, 0);
-    EXPECT_INT_EQ(test_host_blocks(), 1);
-}
-
 static weir_status split_without_memory(struct rank *rank)
 {
     void *part = NULL;

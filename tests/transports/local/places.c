@@ -1,10 +1,17 @@
 #include "tests/transports/local/places.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "transports/local/socket.h"
+#include "base/file.h"
+#include "tests/support/test.h"
 
 const char *const place_kinds[PLACE_KINDS] = {"unix:", "file:", "tcp://"};
 
@@ -54,12 +61,31 @@ void place_await(const struct place *place)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
 }
 
+void place_write(const struct place *place, const void *data, size_t size, mode_t mode)
+{
+    char message[512];
+    EXPECT_TRUE(weir_file_write(place_path(place), data, size, message, sizeof message));
+    EXPECT_INT_EQ(chmod(place_path(place), mode), 0);
+}
+
+struct local_rendezvous place_read(const struct place *place)
+{
+    struct local_rendezvous its = {.token = 0};
+    char message[512];
+    void *data = NULL;
+    size_t size = 0;
+    if (weir_file_read(place_path(place), 4096, &data, &size, message, sizeof message) &&
+        size == sizeof its)
+        memcpy(&its, data, sizeof its);
+    free(data);
+    return its;
+}
+
 int place_connect(const struct place *place)
 {
-    struct local_address address;
-    return local_address_at_path(place_path(place), &address)
-               ? local_connect(&address, weir_clock_now_ns() + RANKS_PATIENCE)
-               : -1;
+    const struct local_rendezvous its = place_read(place);
+    const struct local_address address = local_address_at_number(its.door.where.number);
+    return local_connect(&address, weir_clock_now_ns() + RANKS_PATIENCE);
 }
 
 struct weir_transport_setup place_setup(const char *rendezvous, uint32_t count, uint64_t timeout_ns)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "tests/transports/local/ranks.h"
+#include "transports/local/local.h"
 
 // Another user than this one: mostly the one of the system that owns no files.
 #define OTHER_USER (geteuid() == 65534 ? 65533 : 65534)
@@ -15,7 +16,7 @@ enum {
 extern const char *const place_kinds[PLACE_KINDS]; // such as "unix:"
 
 struct place {
-    char folder[32]; // of its own, and short, for a socket's path has to be
+    char folder[32]; // of its own
     char rendezvous[96];
     int port; // holds that of "tcp://", so that no other test takes it
 };
@@ -27,11 +28,14 @@ bool place_close(struct place *place);
 #define PLACE_TEST(suite, name, kind)                                                       \
     WEIR_TEST_WITH(suite, name, struct place, place, (*place = place_open(kind)).folder[0], \
                    EXPECT_TRUE(place_close(place)))
-// The socket or the file.
+// The file.
 const char *place_path(const struct place *place);
 bool place_is_taken(const struct place *place);
 void place_await(const struct place *place);
-// A connection to the socket, or -1.
+void place_write(const struct place *place, const void *data, size_t size, mode_t mode);
+// What rank 0 has left there.
+struct local_rendezvous place_read(const struct place *place);
+// A connection to rank 0, or -1.
 int place_connect(const struct place *place);
 
 struct weir_transport_setup place_setup(const char *rendezvous, uint32_t count,

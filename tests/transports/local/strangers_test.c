@@ -4,16 +4,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "tests/support/test.h"
 #include "tests/transports/local/places.h"
-#include "transports/local/meeting.h"
+#include "transports/local/local.h"
 
 #define SHORT (RANKS_SECOND / 20)
 
@@ -27,7 +33,7 @@ static struct local_hello hello_of(uint32_t rank, uint32_t count)
     struct local_hello hello = {.purpose = LOCAL_TO_MEET,
                                 .rank = rank,
                                 .count = count,
-                                .machine = local_machine()};
+                                .where = local_here()};
     memcpy(hello.magic, LOCAL_MAGIC, sizeof hello.magic);
     return hello;
 }
@@ -65,21 +71,6 @@ static int come_as_another(uint32_t number, const struct local_hello *hello)
     return local_read_all(connection, &byte, 1, patience()) ? 1 : 0;
 }
 
-// What the file of the rendezvous says of rank 0's door.
-static void read_door(const struct place *place, uint32_t *out_number, uint64_t *out_token)
-{
-    char message[512];
-    void *data = NULL;
-    size_t size = 0;
-    struct local_rendezvous its = {.token = 0};
-    ASSERT_TRUE(weir_file_read(place_path(place), 4096, &data, &size, message, sizeof message));
-    ASSERT_UINT_EQ(size, sizeof its);
-    memcpy(&its, data, sizeof its);
-    free(data);
-    *out_number = its.door.number;
-    *out_token = its.token;
-}
-
 WEIR_TEST(Strangers, OfAnotherUserAreNotLetIn)
 {
     if (!can_be_another_user())
@@ -87,14 +78,14 @@ WEIR_TEST(Strangers, OfAnotherUserAreNotLetIn)
     struct place place = place_open("file:");
     struct joiner joiners[2] = {{.failed = NULL}};
     struct local_hello hello = hello_of(1, 2);
-    uint32_t number = 0;
     int status = -1;
     place_start(&place, &joiners[0], 0, 2);
     place_await(&place);
-    read_door(&place, &number, &hello.token);
+    const struct local_rendezvous its = place_read(&place);
+    hello.token = its.token;
     const pid_t child = fork();
     if (child == 0)
-        _exit(come_as_another(number, &hello));
+        _exit(come_as_another(its.door.where.number, &hello));
     EXPECT_INT_EQ(waitpid(child, &status, 0), child);
     EXPECT_INT_EQ(WEXITSTATUS(status), 0);
     place_start(&place, &joiners[1], 1, 2);
@@ -146,6 +137,7 @@ PLACE_TEST(Strangers, MaySayTooMuch, "unix:")
     struct local_hello hello[2] = {hello_of(1, 3), hello_of(2, 3)};
     place_start(place, &first, 0, 3);
     place_await(place);
+    hello[0].token = hello[1].token = place_read(place).token;
     int stranger = place_connect(place);
     EXPECT_TRUE(local_write_all(stranger, hello, sizeof hello, patience()));
     EXPECT_TRUE(is_refused(stranger));
@@ -176,7 +168,7 @@ WEIR_TEST(Strangers, GiveBackTheLastDescriptor)
     int count = 0;
     local_door_init(&door, &none);
     ASSERT_TRUE(local_door_open(&door, NULL));
-    const struct local_address address = local_address_at_number(door.number);
+    const struct local_address address = local_address_at_number(door.where.number);
     int silent = local_connect(&address, patience());
     int rank = local_connect(&address, patience());
     EXPECT_TRUE(local_write_all(rank, &right, sizeof right, patience()));
@@ -245,7 +237,7 @@ static void serve_start(struct served *served, int wanted)
     EXPECT_TRUE(local_address_parse("127.0.0.1", &served->address));
     local_door_init(&served->door, &served->secret);
     EXPECT_TRUE(local_door_open(&served->door, &served->address));
-    local_address_set_port(&served->address, (uint16_t)served->door.port);
+    local_address_set_port(&served->address, (uint16_t)served->door.where.port);
     pthread_create(&served->thread, NULL, serve, served);
 }
 
@@ -343,7 +335,7 @@ PLACE_TEST(Secret, OfTheMostCharactersMayEndItsLine, "file:")
 
 // A rank 0 of this user's that lies.
 
-static int lookups;
+static atomic_int lookups; // of all threads
 
 // NOLINTBEGIN(bugprone-reserved-identifier): the linker's names for functions that it wraps
 int __real_getaddrinfo_a(int mode, void *list[], int count, void *event);
@@ -379,10 +371,9 @@ static void *rule(void *argument)
     const struct tyrant *it = argument;
     struct local_address from;
     struct local_hello hello;
-    bool own = false;
     char byte;
     int connection = -1;
-    while ((connection = local_accept(it->listener, &from, &own)) < 0)
+    while ((connection = local_accept(it->listener, &from)) < 0)
         weir_clock_sleep_ns(RANKS_SECOND / 1000);
     local_read_all(connection, &hello, sizeof hello, patience());
     local_write_all(connection, &it->welcome, sizeof it->welcome, patience());
@@ -397,12 +388,12 @@ static void *rule(void *argument)
 static struct rank rank_under(struct tyrant *tyrant)
 {
     struct place place = place_open("unix:");
-    struct local_address address;
+    const struct local_address any = local_address_at_number(0);
+    struct local_rendezvous its = {.magic = LOCAL_RENDEZVOUS, .door.where = local_here()};
     struct rank rank = {.rank = 2};
     const int before = test_descriptors();
-    uint32_t number = 0;
-    (void)local_address_at_path(place_path(&place), &address);
-    tyrant->listener = local_listen(&address, &number);
+    tyrant->listener = local_listen(&any, &its.door.where.number);
+    place_write(&place, &its, sizeof its, 0600);
     lookups = 0;
     pthread_create(&tyrant->thread, NULL, rule, tyrant);
     const struct weir_transport_setup setup = place_setup(place.rendezvous, 3, RANKS_SECOND);
@@ -448,7 +439,6 @@ WEIR_TEST(RankZero, IsNotBelieved)
 {
     struct local_address address;
     struct local_address from;
-    bool own = false;
     uint32_t port = 0;
     ranks_state();
     EXPECT_TRUE(local_address_parse("127.0.0.1", &address));
@@ -457,19 +447,19 @@ WEIR_TEST(RankZero, IsNotBelieved)
         struct tyrant tyrant = {.welcome = {.token = 1}};
         struct local_entry *entry = &tyrant.entries[lies[i].rank];
         for (int k = 0; k < 3; k++)
-            tyrant.entries[k] = (struct local_entry){.machine = local_machine(), .number = 0xfffff};
-        entry->port = port;
+            tyrant.entries[k].where = local_here();
+        entry->where.port = port;
         if (lies[i].refusal)
             write_lie(tyrant.welcome.cause, sizeof tyrant.welcome.cause, lies[i].refusal);
         if (lies[i].host) {
-            memset(&entry->machine, 5, sizeof entry->machine);
+            memset(&entry->where.machine, 5, sizeof entry->where.machine);
             write_lie(entry->host, sizeof entry->host, lies[i].host);
         }
         const struct rank rank = rank_under(&tyrant);
         EXPECT_RANK(rank.status, lies[i].status, rank, lies[i].words);
         EXPECT_TRUE(weir_text_is_clean(rank.error.message, ""));
     }
-    EXPECT_INT_EQ(local_accept(listener, &from, &own), -1);
+    EXPECT_INT_EQ(local_accept(listener, &from), -1);
     EXPECT_INT_EQ(errno, EAGAIN);
     local_close(&listener);
 }
