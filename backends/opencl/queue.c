@@ -218,25 +218,6 @@ static weir_status submit_marker(struct ocl_queue *queue, cl_event *out_event)
     return WEIR_OK;
 }
 
-// Stores the event of a record, with a reference that is the caller's.
-static weir_status take_record(struct ocl_queue *queue, cl_event *out_event)
-{
-    struct ocl_commands *commands = &queue->commands;
-    weir_status status = WEIR_OK;
-    weir_lock_take(&commands->lock);
-    if (commands->wait_count == 0 && commands->last &&
-        queue->device->module->cl.clRetainEvent(commands->last) == CL_SUCCESS)
-        *out_event = commands->last;
-    else
-        status = submit_marker(queue, out_event);
-    if (status == WEIR_OK && commands->count > 0) {
-        commands->expected = commands->count;
-        commands->count = 0;
-    }
-    weir_lock_release(&commands->lock);
-    return status;
-}
-
 // Flushes.
 
 // `flushed` only increases, in whichever order concurrent flushes end.
@@ -272,6 +253,27 @@ weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object)
 
 // Records, by the kit. A record is an event that the driver created, of the last command or of a marker
 // after it.
+
+static weir_status record_event(void *user, void **out_event)
+{
+    struct ocl_queue *queue = user;
+    struct ocl_commands *commands = &queue->commands;
+    cl_event event = NULL;
+    weir_status status = WEIR_OK;
+    weir_lock_take(&commands->lock);
+    if (commands->wait_count == 0 && commands->last &&
+        queue->device->module->cl.clRetainEvent(commands->last) == CL_SUCCESS)
+        event = commands->last;
+    else
+        status = submit_marker(queue, &event);
+    if (status == WEIR_OK && commands->count > 0) {
+        commands->expected = commands->count;
+        commands->count = 0;
+    }
+    weir_lock_release(&commands->lock);
+    *out_event = event;
+    return status;
+}
 
 static void destroy_event(void *user, void *event)
 {
@@ -338,6 +340,7 @@ static weir_status report(void *user, enum weir_kit_question question, int code,
 }
 
 static const struct weir_kit_record_ops ops = {
+    .record = record_event,
     .destroy = destroy_event,
     .query = query_event,
     .wait = wait_for_event,
@@ -529,22 +532,6 @@ static weir_status submit_native(struct ocl_queue *queue, const struct weir_oper
     return status;
 }
 
-static weir_status submit_record(struct ocl_queue *queue, uint64_t sequence)
-{
-    struct weir_kit_event *event;
-    cl_event native = NULL;
-    weir_status status = weir_kit_records_take(queue->records, &event);
-    if (!event)
-        return status;
-    status = take_record(queue, &native);
-    if (status < 0) {
-        weir_kit_records_cancel(queue->records, event);
-        return status;
-    }
-    event->native = native;
-    return weir_kit_records_append(queue->records, sequence, event);
-}
-
 static weir_status submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_queue *producer,
                                uint64_t sequence)
 {
@@ -553,17 +540,17 @@ static weir_status submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl
                                     .producer = producer->pending};
     if (queue->pending && producer != queue && !ocl_pending_add(queue, &entry))
         return weir_host_no_memory(queue->device->module->host, "the commands of a queue");
-    struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
+    cl_event event = weir_kit_records_hold(producer->records, sequence);
     bool known;
     if (!event)
         return WEIR_OK;
     weir_status status = flush_to(producer, sequence);
     // A failure that the front end knows has nothing to wait for.
     const bool failed = atomic_load(&producer->failed) &&
-                        ocl_event_state(queue->device->module, event->native, &known) < CL_COMPLETE;
+                        ocl_event_state(queue->device->module, event, &known) < CL_COMPLETE;
     if (status == WEIR_OK && !failed)
-        status = add_wait(queue, event->native);
-    weir_kit_records_release(producer->records, event);
+        status = add_wait(queue, event);
+    weir_kit_records_release(producer->records, sequence);
     return status;
 }
 
@@ -579,7 +566,7 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
     case WEIR_OPERATION_NATIVE:
         return submit_native(queue, operation);
     case WEIR_OPERATION_RECORD:
-        return submit_record(queue, operation->sequence);
+        return weir_kit_records_add(queue->records, operation->sequence);
     case WEIR_OPERATION_WAIT:
         return submit_wait(queue, operation->sequence,
                            ocl_queue_of(link, operation->u.wait.producer),
