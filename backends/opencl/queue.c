@@ -22,8 +22,7 @@
 // recovery: then the host waits for the events. A command queue that was wrapped, or whose handle was
 // handed out, gets a barrier at each wait, since the program may submit to it at any time. What it
 // submitted last is not known, so the records of such a queue are markers, and so is the first one after
-// a native call. A queue that has finished, as for its recovery, forgets a last command that failed: the
-// records after that are no part of the failure.
+// a native call, and one after the queue has finished, as for its recovery: that is no part of a failure.
 //
 // The records of a queue with timing are markers too. Their time is when the device came to them, and not
 // when the command before them ended, after which the queue may have been idle. Their waits are a barrier:
@@ -176,22 +175,14 @@ static weir_status add_wait(struct ocl_queue *queue, cl_event event)
     return status;
 }
 
-// Submits the waits that no command took yet.
-static weir_status settle_waits(struct ocl_queue *queue)
+// Submits the waits that no command took yet, before others submit to the command queue: once, or with `share` from now
+// on.
+static weir_status settle_waits(struct ocl_queue *queue, bool share)
 {
     weir_lock_take(&queue->commands.lock);
-    weir_status status = submit_waits(queue);
-    weir_lock_release(&queue->commands.lock);
-    return status;
-}
-
-// Submits them too, and others submit to the command queue from now on.
-static weir_status share_commands(struct ocl_queue *queue)
-{
-    weir_lock_take(&queue->commands.lock);
-    weir_status status = submit_waits(queue);
+    const weir_status status = submit_waits(queue);
     if (status == WEIR_OK) {
-        queue->commands.shared = true;
+        queue->commands.shared = queue->commands.shared || share;
         drop_last(queue);
     }
     weir_lock_release(&queue->commands.lock);
@@ -405,7 +396,7 @@ static weir_status wrap_queue(struct ocl_queue *queue, cl_command_queue native, 
     if (code != CL_SUCCESS)
         return clc_native_error(module->host, "clRetainCommandQueue", code, "wrap a command queue");
     queue->queue = native;
-    return share_commands(queue);
+    return settle_waits(queue, true);
 }
 
 static struct weir_native_queue describe(const struct ocl_queue *queue)
@@ -423,7 +414,7 @@ weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
     const struct weir_native_queue native = describe(queue);
-    weir_status status = share_commands(queue);
+    weir_status status = settle_waits(queue, true);
     if (status == WEIR_OK)
         WEIR_WRITE(out_native, &native);
     return status;
@@ -522,14 +513,8 @@ void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
 static weir_status submit_native(struct ocl_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_native_queue native = describe(queue);
-    weir_status status = settle_waits(queue);
-    if (status < 0)
-        return status;
-    status = operation->u.native.function(&native, operation->u.native.user);
-    weir_lock_take(&queue->commands.lock);
-    drop_last(queue); // the function may have submitted a command
-    weir_lock_release(&queue->commands.lock);
-    return status;
+    const weir_status status = settle_waits(queue, false);
+    return status < 0 ? status : operation->u.native.function(&native, operation->u.native.user);
 }
 
 static weir_status submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_queue *producer,
@@ -638,17 +623,14 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     const struct ocl_module *module = queue->device->module;
     struct ocl_commands *commands = &queue->commands;
     const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
-    bool known;
     // What was before waits that are refused, and what they are for, is waited for all the same.
-    const weir_status settled = settle_waits(queue);
+    const weir_status settled = settle_waits(queue, false);
     const cl_int code = ocl_finish(queue->device, queue->queue);
     weir_lock_take(&commands->lock);
     if (settled < 0 && commands->wait_count > 0)
         module->cl.clWaitForEvents(commands->wait_count, commands->waits);
     if (settled < 0)
         drop_waits(queue);
-    if (commands->last && ocl_event_state(module, commands->last, &known) < CL_COMPLETE)
-        drop_last(queue); // no later record takes the event of a command that failed
     weir_lock_release(&commands->lock);
     if (settled < 0)
         return settled;
