@@ -47,8 +47,8 @@ enum weir_kit_question {
 
 // The driver's functions for events. `queue` is that of the params. M: mandatory.
 struct weir_kit_record_ops {
-    bool
-        reused; // later records use native events again; else the driver creates one with each record
+    // Later records use native events again; else the driver creates one with each record.
+    bool reused;
     // M. Records the present end of the queue: in `*native`, which is complete, or if that is NULL in a new native
     // event, which it stores. May block, with no lock held. One that it stores and does not record is used or destroyed
     // later.
