@@ -7,9 +7,6 @@
 #include "backends/cuda/history.h"
 #include "base/clock.h"
 
-// The driver takes about a thousand operations before a submit blocks.
-#define DEPTH 2048
-
 #define WORD_DISTANCE 256
 
 _Static_assert(sizeof(atomic_uint) == sizeof(cuuint32_t), "a word is 32 bits");
@@ -53,16 +50,20 @@ static CUresult await(const struct cu_device *device, CUstream stream, CUevent e
 
 // Records: the kit's, on events that are used again.
 
-static weir_status create_event(void *user, void **out_event)
+// The driver may block here when its queue is full.
+static weir_status record_event(void *user, void **event)
 {
-    struct cu_queue *queue = user;
+    const struct cu_queue *queue = user;
     struct cu_device *device = queue->device;
     const unsigned timing = queue->timing ? CU_EVENT_DEFAULT : CU_EVENT_DISABLE_TIMING;
     const unsigned blocking = device->module->spin ? CU_EVENT_DEFAULT : CU_EVENT_BLOCKING_SYNC;
-    CUevent event = NULL;
-    CUresult code = device->module->cu.cuEventCreate(&event, timing | blocking);
-    *out_event = event;
-    return code == CUDA_SUCCESS ? WEIR_OK : CU_FAIL(device, "cuEventCreate", code, "record");
+    struct cu_trial trial = {.device = device};
+    CUevent native = *event;
+    if (!native)
+        CU_TRY(&trial, cuEventCreate, &native, timing | blocking);
+    *event = trial.code == CUDA_SUCCESS ? native : NULL;
+    CU_TRY(&trial, cuEventRecord, native, queue->stream);
+    return trial.code == CUDA_SUCCESS ? WEIR_OK : cu_tried(&trial, "record");
 }
 
 static void destroy_event(void *user, void *event)
@@ -113,7 +114,8 @@ static weir_status report(void *user, enum weir_kit_question question, int code,
 }
 
 static const struct weir_kit_record_ops ops = {
-    .create = create_event,
+    .reused = true,
+    .record = record_event,
     .destroy = destroy_event,
     .query = query_event,
     .wait = wait_for_event,
@@ -127,7 +129,6 @@ static weir_status init_records(struct cu_queue *queue)
         .host = queue->device->module->host,
         .ops = &ops,
         .queue = queue,
-        .depth = DEPTH,
         .timing_history = queue->timing ? CU_TIMING_HISTORY : 0,
     };
     return weir_kit_records_create(&params, &queue->records);
@@ -344,30 +345,20 @@ void cu_queue_destroy(const struct weir_link *link, weir_queue *object)
 
 // Submission.
 
-// The driver may block in cuEventRecord when its queue is full, so no lock is held.
 static weir_status submit_record(struct cu_queue *queue, uint64_t sequence)
 {
-    struct cu_device *device = queue->device;
-    struct weir_kit_event *event;
     if (queue->timing)
-        cu_timeline_advance(device);
-    weir_status status = weir_kit_records_take(queue->records, &event);
-    if (!event)
-        return status;
-    CUresult code = device->module->cu.cuEventRecord(event->native, queue->stream);
-    if (code == CUDA_SUCCESS)
-        return weir_kit_records_append(queue->records, sequence, event);
-    weir_kit_records_cancel(queue->records, event);
-    return CU_FAIL(device, "cuEventRecord", code, "record");
+        cu_timeline_advance(queue->device);
+    return weir_kit_records_add(queue->records, sequence);
 }
 
 static weir_status submit_wait(struct cu_queue *queue, struct cu_queue *producer, uint64_t sequence)
 {
-    struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
+    CUevent event = weir_kit_records_hold(producer->records, sequence);
     if (!event)
         return WEIR_OK;
-    CUresult code = queue->device->module->cu.cuStreamWaitEvent(queue->stream, event->native, 0);
-    weir_kit_records_release(producer->records, event);
+    CUresult code = queue->device->module->cu.cuStreamWaitEvent(queue->stream, event, 0);
+    weir_kit_records_release(producer->records, sequence);
     if (code == CUDA_SUCCESS)
         return WEIR_OK;
     return CU_FAIL(queue->device, "cuStreamWaitEvent", code, "wait");
@@ -516,11 +507,10 @@ void cu_queue_leave(const struct weir_link *link, weir_queue *object)
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     // Held until the queue goes.
-    const struct weir_kit_event *end =
-        weir_kit_records_hold(queue->records, weir_kit_records_last(queue->records));
+    CUevent end = weir_kit_records_hold(queue->records, weir_kit_records_last(queue->records));
     pthread_mutex_lock(&queue->device->lock);
     queue->left = true;
-    queue->end = end ? end->native : NULL;
+    queue->end = end;
     pthread_mutex_unlock(&queue->device->lock);
 }
 

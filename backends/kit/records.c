@@ -2,39 +2,33 @@
 // in-order queue complete in order, so one number (`completed`) answers for most of them, and a binary
 // search finds the others.
 //
-// Reused events are only returned from the ring by the thread that submits, when no event is free.
-// At most two queries find out which part of the ring is complete. Other threads hold an event, by
-// its count of users, while they query it; a held event and all later ones stay in the ring.
+// A place of the ring keeps the event of its record for the next one, if events are used again. A full ring is
+// emptied by the thread that submits: at most two queries find out which part of it is complete. Other threads hold
+// an event, by its count of users, while they query it; a held event and all later ones stay in the ring.
 #include <weir/kit/records.h>
 
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <weir/module/error.h>
 
 #include "base/clock.h"
 #include "base/lock.h"
 
-#define DEPTH 256
-// How often, while `depth` records are added, the ring is checked for complete ones: rarely enough
-// for the queries to cost a few nanoseconds a record, and often enough for the ring not to grow.
-#define LOOKS_IN_DEPTH 8
-// A new queue looks sooner, from FIRST_LOOK records on and LOOKS_ALIKE times each at so many, twice as
-// many and so on: to create an event takes 0.8 us on an H200, a query 0.2 to 1.2.
-#define FIRST_LOOK 8
+// A ring grows if more than half of it is in use, and up to a size at which queries cost a few nanoseconds a record
+// if so many looks at a full one had to ask the driver: to create an event takes 0.8 us on an H200, a query 0.2 to
+// 1.2. Events of one use are given back sooner.
+#define LEAST_CAPACITY 8
 #define LOOKS_ALIKE 8
+#define ENOUGH_REUSED 256
+#define ENOUGH_OF_ONE_USE 32
 
 static const struct weir_lock_kind records_lock = {"the lock of a queue's records", 0};
 
 struct record {
     uint64_t sequence;
-    struct weir_kit_event *event;
-};
-
-struct event_block {
-    struct event_block *next;
-    size_t used; // events that have been in use
-    size_t capacity;
-    struct weir_kit_event events[];
+    void *native; // also in a free place; NULL: none
+    uint32_t users;
 };
 
 struct record_time {
@@ -44,33 +38,26 @@ struct record_time {
 };
 
 struct weir_kit_records {
-    bool reused; // `ops->create` is set; a copy, as append reads nothing else of the table
     const struct weir_host *host;
     const struct weir_kit_record_ops *ops;
     void *queue;
     _Atomic uint64_t completed;
-    // Used by the thread that submits only.
-    struct weir_kit_event *free;
-    size_t reap_at; // the number of records in the ring at which it is checked
-    size_t reap_least;
-    size_t reap_most; // of `reap_least`
-    unsigned reaps;   // at this one
-    struct event_block *blocks;
-    // Under the lock.
+    // Under the lock. Only the thread that submits changes the ring's size and ends.
     struct weir_lock lock;
-    struct record *ring;
-    size_t first;
-    size_t count;
-    size_t capacity;           // a power of two
+    struct record *ring;       // by the number of the record
+    size_t capacity;           // a power of two, up to
+    size_t room;               // the places that there is memory for
+    unsigned looks;            // that asked the driver, at this size
+    uint64_t first;            // the ring's first record
     uint64_t recorded;         // records so far
     struct record_time *times; // ring, by the number of the record
     uint32_t history;          // its size; 0: no times
     uint64_t converted;        // records whose time is known
 };
 
-static struct record *record_at(const weir_kit_records *records, size_t index)
+static struct record *record_at(const weir_kit_records *records, uint64_t number)
 {
-    return &records->ring[(records->first + index) & (records->capacity - 1)];
+    return &records->ring[number & (records->capacity - 1)];
 }
 
 static struct record_time *time_at(const weir_kit_records *records, uint64_t number)
@@ -88,34 +75,28 @@ static void note_complete(weir_kit_records *records, uint64_t sequence)
     }
 }
 
-// The index of the first record with this number or a later one, or the count. Under the lock.
-static size_t find_record(const weir_kit_records *records, uint64_t sequence)
+// Of a record in the ring, or one whose time is kept. Under the lock.
+static uint64_t sequence_of(const weir_kit_records *records, uint64_t number)
 {
-    size_t low = 0;
-    size_t high = records->count;
+    return number < records->first ? time_at(records, number)->sequence
+                                   : record_at(records, number)->sequence;
+}
+
+// The first record from `low` on with this sequence or a later one, or the end. Under the lock.
+static uint64_t find(const weir_kit_records *records, uint64_t low, uint64_t sequence)
+{
+    uint64_t high = records->recorded;
     // A wait is mostly for the latest.
-    if (high > 1 && record_at(records, high - 1)->sequence == sequence)
+    if (low < high && sequence_of(records, high - 1) == sequence)
         return high - 1;
     while (low < high) {
-        const size_t middle = low + (high - low) / 2;
-        if (record_at(records, middle)->sequence < sequence)
+        const uint64_t middle = low + (high - low) / 2;
+        if (sequence_of(records, middle) < sequence)
             low = middle + 1;
         else
             high = middle;
     }
     return low;
-}
-
-static bool add_events(weir_kit_records *records, size_t capacity)
-{
-    struct event_block *block =
-        records->host->allocate(sizeof *block + capacity * sizeof block->events[0]);
-    if (!block)
-        return false;
-    block->capacity = capacity;
-    block->next = records->blocks;
-    records->blocks = block;
-    return true;
 }
 
 weir_status weir_kit_records_create(const struct weir_kit_records_params *params,
@@ -128,19 +109,15 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
         return weir_host_no_memory(host, "the records of a queue");
     records->host = host;
     records->ops = params->ops;
-    records->reused = params->ops->create != NULL;
     records->queue = params->queue;
-    records->capacity = params->depth ? params->depth : DEPTH;
+    records->capacity = LEAST_CAPACITY;
+    records->room = ENOUGH_REUSED;
     records->history = params->timing_history;
-    records->reap_most = records->capacity / LOOKS_IN_DEPTH;
-    records->reap_least = records->reap_most < FIRST_LOOK ? records->reap_most : FIRST_LOOK;
-    records->reap_at = records->reap_least;
     weir_lock_init(&records->lock, &records_lock);
-    records->ring = host->allocate(records->capacity * sizeof *records->ring);
+    records->ring = host->allocate(records->room * sizeof *records->ring);
     if (records->history > 0)
         records->times = host->allocate(records->history * sizeof *records->times);
-    if (!records->ring || (records->history > 0 && !records->times) ||
-        !add_events(records, records->capacity)) {
+    if (!records->ring || (records->history > 0 && !records->times)) {
         weir_kit_records_destroy(&records);
         return weir_host_no_memory(host, "the records of a queue");
     }
@@ -154,15 +131,9 @@ void weir_kit_records_destroy(weir_kit_records **out_records)
     if (!records)
         return;
     const struct weir_host *host = records->host;
-    while (records->blocks) {
-        struct event_block *block = records->blocks;
-        records->blocks = block->next;
-        for (size_t i = 0; i < block->used; i++) {
-            if (block->events[i].native)
-                records->ops->destroy(records->queue, block->events[i].native);
-        }
-        host->release(block);
-    }
+    for (size_t i = 0; records->ring && i < records->capacity; i++)
+        if (records->ring[i].native)
+            records->ops->destroy(records->queue, records->ring[i].native);
     weir_lock_finish(&records->lock);
     host->release(records->ring);
     host->release(records->times);
@@ -175,175 +146,124 @@ uint64_t weir_kit_records_completed(const weir_kit_records *records)
     return atomic_load_explicit(&records->completed, memory_order_acquire);
 }
 
-struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence)
+void *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence)
 {
-    struct weir_kit_event *event = NULL;
+    void *native = NULL;
     if (weir_kit_records_completed(records) >= sequence)
         return NULL;
     weir_lock_take(&records->lock);
-    const size_t index = find_record(records, sequence);
-    if (index < records->count) {
-        event = record_at(records, index)->event;
-        event->users++;
+    const uint64_t number = find(records, records->first, sequence);
+    if (number < records->recorded) {
+        native = record_at(records, number)->native;
+        record_at(records, number)->users++;
     }
     weir_lock_release(&records->lock);
-    return event;
+    return native;
 }
 
-void weir_kit_records_release(weir_kit_records *records, struct weir_kit_event *event)
+// A held record has stayed, and so it is found again.
+void weir_kit_records_release(weir_kit_records *records, uint64_t sequence)
 {
     weir_lock_take(&records->lock);
-    event->users--;
+    record_at(records, find(records, records->first, sequence))->users--;
     weir_lock_release(&records->lock);
 }
 
-// Returning events. All under the lock.
+// Recording.
 
-// Stores the times of the first `count` records of the ring, which are complete. Times of a queue
-// never decrease, although the driver may measure two records from different points.
-static void convert(weir_kit_records *records, size_t count)
+// Stores the times of the records before `end`, which are complete. Times of a queue never decrease, although the
+// driver may measure two records from different points. Under the lock.
+static void convert(weir_kit_records *records, uint64_t end)
 {
-    const uint64_t first = records->recorded - records->count; // number of the ring's first
-    for (; records->converted < first + count; records->converted++) {
-        const struct record *record = record_at(records, (size_t)(records->converted - first));
+    for (; records->converted < end; records->converted++) {
+        const struct record *record = record_at(records, records->converted);
         const uint64_t before_ns =
             records->converted ? time_at(records, records->converted - 1)->time_ns : 0;
         uint64_t time_ns = before_ns;
-        const int code = records->ops->time(records->queue, record->event->native, &time_ns);
+        const int code = records->ops->time(records->queue, record->native, &time_ns);
         const uint64_t later_ns = time_ns > before_ns ? time_ns : before_ns;
         *time_at(records, records->converted) =
             (struct record_time){record->sequence, code == 0 ? later_ns : before_ns, code};
     }
 }
 
-// The number of records at the front that are complete. The driver is queried
-// only if none is known to be, and at most twice: a query takes 1.2 us on an H200, ten times as
-// long as a record.
-static size_t count_complete(const weir_kit_records *records)
+// Doubles the ring, if there is memory. Events of free places move too. Under the lock.
+static void grow(weir_kit_records *records)
+{
+    const size_t capacity = records->capacity;
+    if (capacity == records->room) {
+        struct record *ring = records->host->allocate(2 * capacity * sizeof *ring);
+        if (!ring)
+            return;
+        memcpy(ring, records->ring, capacity * sizeof *ring);
+        records->host->release(records->ring);
+        records->ring = ring;
+        records->room *= 2;
+    }
+    for (uint64_t i = records->first; i < records->first + capacity; i++)
+        if (i & capacity) { // the others stay in place
+            records->ring[i & (2 * capacity - 1)] = *record_at(records, i);
+            *record_at(records, i) = (struct record){0};
+        }
+    records->capacity *= 2;
+    records->looks = 0;
+}
+
+// Takes complete records out of a full ring, up to one that is held. The driver is queried only if none is known to be
+// complete, and at most twice: a query takes 1.2 us on an H200, ten times as long as a record. Under the lock.
+static void make_room(weir_kit_records *records)
 {
     static const size_t quarters[] = {3, 1};
-    const size_t complete = find_record(records, weir_kit_records_completed(records) + 1);
-    for (size_t i = 0; i < 2 && complete == 0 && records->count > 0; i++) {
-        const size_t asked = records->count * quarters[i] / 4;
+    const size_t enough = records->ops->reused ? ENOUGH_REUSED : ENOUGH_OF_ONE_USE;
+    uint64_t end = find(records, records->first, weir_kit_records_completed(records) + 1);
+    records->looks += end == records->first;
+    for (size_t i = 0; i < 2 && end == records->first; i++) {
+        const uint64_t asked = records->first + records->capacity * quarters[i] / 4;
         int code = 0;
-        if (records->ops->query(records->queue, record_at(records, asked)->event->native, &code) ==
-            WEIR_KIT_COMPLETE)
-            return asked + 1;
+        if (records->ops->query(records->queue, record_at(records, asked)->native, &code) ==
+            WEIR_KIT_COMPLETE) {
+            end = asked + 1;
+            note_complete(records, record_at(records, asked)->sequence);
+        }
     }
-    return complete;
-}
-
-// Returns the events of the first `complete` records, up to one that is held.
-static void take_back(weir_kit_records *records, size_t complete)
-{
     if (records->history > 0)
-        convert(records, complete);
-    for (; complete > 0 && record_at(records, 0)->event->users == 0; complete--) {
-        struct weir_kit_event *event = record_at(records, 0)->event;
-        if (!records->reused) {
-            records->ops->destroy(records->queue, event->native);
-            event->native = NULL;
-        }
-        event->next = records->free;
-        records->free = event;
-        records->first = (records->first + 1) & (records->capacity - 1);
-        records->count--;
+        convert(records, end);
+    for (; records->first < end && record_at(records, records->first)->users == 0;
+         records->first++) {
+        struct record *record = record_at(records, records->first);
+        if (records->ops->reused)
+            continue;
+        records->ops->destroy(records->queue, record->native);
+        record->native = NULL;
     }
+    if (2 * (records->recorded - records->first) > records->capacity ||
+        (records->looks >= LOOKS_ALIKE && records->capacity < enough))
+        grow(records);
 }
 
-// Returns the events of complete records.
-static void reap(weir_kit_records *records)
+static bool is_full(const weir_kit_records *records)
 {
-    if (records->count >= records->reap_at && records->reap_least < records->reap_most &&
-        ++records->reaps == LOOKS_ALIKE) {
-        records->reaps = 0;
-        records->reap_least *= 2;
+    return records->recorded - records->first == records->capacity;
+}
+
+weir_status weir_kit_records_add(weir_kit_records *records, uint64_t sequence)
+{
+    if (is_full(records)) {
+        weir_lock_take(&records->lock);
+        make_room(records);
+        weir_lock_release(&records->lock);
     }
+    if (is_full(records))
+        return weir_host_no_memory(records->host, "the records of a queue");
+    struct record *record = record_at(records, records->recorded); // no other thread reads it yet
+    weir_status status = records->ops->record(records->queue, &record->native);
+    if (status < 0)
+        return status;
     weir_lock_take(&records->lock);
-    const size_t complete = count_complete(records);
-    if (complete > 0)
-        note_complete(records, record_at(records, complete - 1)->sequence);
-    take_back(records, complete);
-    const size_t left = records->count;
+    record->sequence = sequence;
+    records->recorded++;
     weir_lock_release(&records->lock);
-    records->reap_at = 2 * left > records->reap_least ? 2 * left : records->reap_least;
-}
-
-static weir_status create_event(weir_kit_records *records, struct weir_kit_event **out_event)
-{
-    struct event_block *block = records->blocks;
-    if (block->used == block->capacity) {
-        if (!add_events(records, block->capacity))
-            return weir_host_no_memory(records->host, "the records of a queue");
-        block = records->blocks;
-    }
-    struct weir_kit_event *event = &block->events[block->used];
-    if (records->reused) {
-        weir_status status = records->ops->create(records->queue, &event->native);
-        if (status < 0) {
-            event->native = NULL;
-            return status;
-        }
-    }
-    block->used++;
-    *out_event = event;
     return WEIR_OK;
-}
-
-weir_status weir_kit_records_take(weir_kit_records *records, struct weir_kit_event **out_event)
-{
-    // Only the submitter moves the ring's ends, so it can read them without the lock.
-    if (!records->free && records->count > 0 &&
-        (records->count >= records->reap_at ||
-         weir_kit_records_completed(records) >= record_at(records, 0)->sequence))
-        reap(records);
-    *out_event = records->free;
-    if (!*out_event)
-        return create_event(records, out_event);
-    records->free = (*out_event)->next;
-    return WEIR_OK;
-}
-
-void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *event)
-{
-    if (!records->reused && event->native) {
-        records->ops->destroy(records->queue, event->native);
-        event->native = NULL;
-    }
-    event->next = records->free;
-    records->free = event;
-}
-
-// Doubles the ring. Under the lock.
-static bool grow(weir_kit_records *records)
-{
-    struct record *ring = records->host->allocate(2 * records->capacity * sizeof *ring);
-    if (!ring)
-        return false;
-    for (size_t i = 0; i < records->count; i++)
-        ring[i] = *record_at(records, i);
-    records->host->release(records->ring);
-    records->ring = ring;
-    records->capacity *= 2;
-    records->first = 0;
-    return true;
-}
-
-weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence,
-                                    struct weir_kit_event *event)
-{
-    weir_lock_take(&records->lock);
-    const bool fits = records->count < records->capacity || grow(records);
-    if (fits) {
-        *record_at(records, records->count) = (struct record){sequence, event};
-        records->count++;
-        records->recorded++;
-    }
-    weir_lock_release(&records->lock);
-    if (fits)
-        return WEIR_OK;
-    weir_kit_records_cancel(records, event);
-    return weir_host_no_memory(records->host, "the records of a queue");
 }
 
 // Answers: whether records are complete, and their times.
@@ -370,12 +290,12 @@ static enum weir_kit_state ask(weir_kit_records *records, uint64_t sequence,
                                                                int *out_code),
                                int *out_code)
 {
-    struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
+    void *native = weir_kit_records_hold(records, sequence);
     *out_code = 0;
-    if (!event)
+    if (!native)
         return WEIR_KIT_COMPLETE;
-    const enum weir_kit_state state = question(records->queue, event->native, out_code);
-    weir_kit_records_release(records, event);
+    const enum weir_kit_state state = question(records->queue, native, out_code);
+    weir_kit_records_release(records, sequence);
     if (state == WEIR_KIT_COMPLETE)
         note_complete(records, sequence);
     return state;
@@ -410,26 +330,6 @@ weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence, 
     return answer(records, state, code, WEIR_KIT_WAITED, sequence);
 }
 
-// Searches the kept times, which are in the order of their records. Under the lock.
-static bool find_time(const weir_kit_records *records, uint64_t sequence,
-                      struct record_time *out_time)
-{
-    const uint64_t end = records->converted;
-    uint64_t low = records->recorded > records->history ? records->recorded - records->history : 0;
-    uint64_t high = end;
-    while (low < high) {
-        const uint64_t middle = low + (high - low) / 2;
-        if (time_at(records, middle)->sequence < sequence)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low >= end || time_at(records, low)->sequence != sequence)
-        return false;
-    *out_time = *time_at(records, low);
-    return true;
-}
-
 weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
                                   uint64_t *out_time_ns)
 {
@@ -439,9 +339,14 @@ weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
     if (status != WEIR_OK)
         return status;
     weir_lock_take(&records->lock);
-    const size_t index = find_record(records, sequence);
-    convert(records, index < records->count ? index + 1 : records->count);
-    const bool found = find_time(records, sequence, &time);
+    const uint64_t end = records->recorded;
+    const uint64_t number =
+        find(records, end > records->history ? end - records->history : 0, sequence);
+    const bool found = number < end && sequence_of(records, number) == sequence;
+    if (found) {
+        convert(records, number + 1);
+        time = *time_at(records, number);
+    }
     weir_lock_release(&records->lock);
     *out_time_ns = time.time_ns;
     if (found && time.code != 0)
@@ -457,7 +362,8 @@ weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
 uint64_t weir_kit_records_last(weir_kit_records *records)
 {
     weir_lock_take(&records->lock);
-    const uint64_t last = records->count > 0 ? record_at(records, records->count - 1)->sequence : 0;
+    const uint64_t end = records->recorded;
+    const uint64_t last = end > records->first ? record_at(records, end - 1)->sequence : 0;
     weir_lock_release(&records->lock);
     return last;
 }

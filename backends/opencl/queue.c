@@ -22,8 +22,7 @@
 // recovery: then the host waits for the events. A command queue that was wrapped, or whose handle was
 // handed out, gets a barrier at each wait, since the program may submit to it at any time. What it
 // submitted last is not known, so the records of such a queue are markers, and so is the first one after
-// a native call. A queue that has finished, as for its recovery, forgets a last command that failed: the
-// records after that are no part of the failure.
+// a native call, and one after the queue has finished, as for its recovery: that is no part of a failure.
 //
 // The records of a queue with timing are markers too. Their time is when the device came to them, and not
 // when the command before them ended, after which the queue may have been idle. Their waits are a barrier:
@@ -176,22 +175,14 @@ static weir_status add_wait(struct ocl_queue *queue, cl_event event)
     return status;
 }
 
-// Submits the waits that no command took yet.
-static weir_status settle_waits(struct ocl_queue *queue)
+// Submits the waits that no command took yet, before others submit to the command queue: once, or with `share` from now
+// on.
+static weir_status settle_waits(struct ocl_queue *queue, bool share)
 {
     weir_lock_take(&queue->commands.lock);
-    weir_status status = submit_waits(queue);
-    weir_lock_release(&queue->commands.lock);
-    return status;
-}
-
-// Submits them too, and others submit to the command queue from now on.
-static weir_status share_commands(struct ocl_queue *queue)
-{
-    weir_lock_take(&queue->commands.lock);
-    weir_status status = submit_waits(queue);
+    const weir_status status = submit_waits(queue);
     if (status == WEIR_OK) {
-        queue->commands.shared = true;
+        queue->commands.shared = queue->commands.shared || share;
         drop_last(queue);
     }
     weir_lock_release(&queue->commands.lock);
@@ -216,25 +207,6 @@ static weir_status submit_marker(struct ocl_queue *queue, cl_event *out_event)
     if (!needs_markers(commands) && module->cl.clRetainEvent(*out_event) == CL_SUCCESS)
         commands->last = *out_event;
     return WEIR_OK;
-}
-
-// Stores the event of a record, with a reference that is the caller's.
-static weir_status take_record(struct ocl_queue *queue, cl_event *out_event)
-{
-    struct ocl_commands *commands = &queue->commands;
-    weir_status status = WEIR_OK;
-    weir_lock_take(&commands->lock);
-    if (commands->wait_count == 0 && commands->last &&
-        queue->device->module->cl.clRetainEvent(commands->last) == CL_SUCCESS)
-        *out_event = commands->last;
-    else
-        status = submit_marker(queue, out_event);
-    if (status == WEIR_OK && commands->count > 0) {
-        commands->expected = commands->count;
-        commands->count = 0;
-    }
-    weir_lock_release(&commands->lock);
-    return status;
 }
 
 // Flushes.
@@ -272,6 +244,27 @@ weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object)
 
 // Records, by the kit. A record is an event that the driver created, of the last command or of a marker
 // after it.
+
+static weir_status record_event(void *user, void **out_event)
+{
+    struct ocl_queue *queue = user;
+    struct ocl_commands *commands = &queue->commands;
+    cl_event event = NULL;
+    weir_status status = WEIR_OK;
+    weir_lock_take(&commands->lock);
+    if (commands->wait_count == 0 && commands->last &&
+        queue->device->module->cl.clRetainEvent(commands->last) == CL_SUCCESS)
+        event = commands->last;
+    else
+        status = submit_marker(queue, &event);
+    if (status == WEIR_OK && commands->count > 0) {
+        commands->expected = commands->count;
+        commands->count = 0;
+    }
+    weir_lock_release(&commands->lock);
+    *out_event = event;
+    return status;
+}
 
 static void destroy_event(void *user, void *event)
 {
@@ -338,6 +331,7 @@ static weir_status report(void *user, enum weir_kit_question question, int code,
 }
 
 static const struct weir_kit_record_ops ops = {
+    .record = record_event,
     .destroy = destroy_event,
     .query = query_event,
     .wait = wait_for_event,
@@ -402,7 +396,7 @@ static weir_status wrap_queue(struct ocl_queue *queue, cl_command_queue native, 
     if (code != CL_SUCCESS)
         return clc_native_error(module->host, "clRetainCommandQueue", code, "wrap a command queue");
     queue->queue = native;
-    return share_commands(queue);
+    return settle_waits(queue, true);
 }
 
 static struct weir_native_queue describe(const struct ocl_queue *queue)
@@ -420,7 +414,7 @@ weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
     const struct weir_native_queue native = describe(queue);
-    weir_status status = share_commands(queue);
+    weir_status status = settle_waits(queue, true);
     if (status == WEIR_OK)
         WEIR_WRITE(out_native, &native);
     return status;
@@ -519,30 +513,8 @@ void ocl_queue_destroy(const struct weir_link *link, weir_queue *object)
 static weir_status submit_native(struct ocl_queue *queue, const struct weir_operation *operation)
 {
     const struct weir_native_queue native = describe(queue);
-    weir_status status = settle_waits(queue);
-    if (status < 0)
-        return status;
-    status = operation->u.native.function(&native, operation->u.native.user);
-    weir_lock_take(&queue->commands.lock);
-    drop_last(queue); // the function may have submitted a command
-    weir_lock_release(&queue->commands.lock);
-    return status;
-}
-
-static weir_status submit_record(struct ocl_queue *queue, uint64_t sequence)
-{
-    struct weir_kit_event *event;
-    cl_event native = NULL;
-    weir_status status = weir_kit_records_take(queue->records, &event);
-    if (!event)
-        return status;
-    status = take_record(queue, &native);
-    if (status < 0) {
-        weir_kit_records_cancel(queue->records, event);
-        return status;
-    }
-    event->native = native;
-    return weir_kit_records_append(queue->records, sequence, event);
+    const weir_status status = settle_waits(queue, false);
+    return status < 0 ? status : operation->u.native.function(&native, operation->u.native.user);
 }
 
 static weir_status submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_queue *producer,
@@ -553,17 +525,17 @@ static weir_status submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl
                                     .producer = producer->pending};
     if (queue->pending && producer != queue && !ocl_pending_add(queue, &entry))
         return weir_host_no_memory(queue->device->module->host, "the commands of a queue");
-    struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
+    cl_event event = weir_kit_records_hold(producer->records, sequence);
     bool known;
     if (!event)
         return WEIR_OK;
     weir_status status = flush_to(producer, sequence);
     // A failure that the front end knows has nothing to wait for.
     const bool failed = atomic_load(&producer->failed) &&
-                        ocl_event_state(queue->device->module, event->native, &known) < CL_COMPLETE;
+                        ocl_event_state(queue->device->module, event, &known) < CL_COMPLETE;
     if (status == WEIR_OK && !failed)
-        status = add_wait(queue, event->native);
-    weir_kit_records_release(producer->records, event);
+        status = add_wait(queue, event);
+    weir_kit_records_release(producer->records, sequence);
     return status;
 }
 
@@ -579,7 +551,7 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
     case WEIR_OPERATION_NATIVE:
         return submit_native(queue, operation);
     case WEIR_OPERATION_RECORD:
-        return submit_record(queue, operation->sequence);
+        return weir_kit_records_add(queue->records, operation->sequence);
     case WEIR_OPERATION_WAIT:
         return submit_wait(queue, operation->sequence,
                            ocl_queue_of(link, operation->u.wait.producer),
@@ -651,17 +623,14 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     const struct ocl_module *module = queue->device->module;
     struct ocl_commands *commands = &queue->commands;
     const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
-    bool known;
     // What was before waits that are refused, and what they are for, is waited for all the same.
-    const weir_status settled = settle_waits(queue);
+    const weir_status settled = settle_waits(queue, false);
     const cl_int code = ocl_finish(queue->device, queue->queue);
     weir_lock_take(&commands->lock);
     if (settled < 0 && commands->wait_count > 0)
         module->cl.clWaitForEvents(commands->wait_count, commands->waits);
     if (settled < 0)
         drop_waits(queue);
-    if (commands->last && ocl_event_state(module, commands->last, &known) < CL_COMPLETE)
-        drop_last(queue); // no later record takes the event of a command that failed
     weir_lock_release(&commands->lock);
     if (settled < 0)
         return settled;

@@ -44,7 +44,6 @@ struct weir__capture {
     uint32_t branch_count;
     size_t branch_capacity;
     struct weir__graph_parts parts;
-    size_t node_capacity;
     struct point *points;
     const struct point **records;
     uint32_t record_count;
@@ -132,50 +131,29 @@ static int compare(const void *a, const void *b)
     return *x < *y ? -1 : *x > *y;
 }
 
-// The direct predecessors of the branch's next node; NULL: no memory.
-static uint32_t *find_dependencies(const struct weir__capture *capture, const struct point *end,
-                                   uint32_t *out_count)
-{
-    uint32_t *dependencies = weir__allocate(end->count * sizeof *dependencies);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < end->count && dependencies; i++)
-        if (end->latest[i] && !is_implied(capture, end->latest, end->count, end->latest[i]))
-            dependencies[count++] = end->latest[i]->node;
-    if (dependencies)
-        qsort(dependencies, count, sizeof *dependencies, compare);
-    *out_count = count;
-    return dependencies;
-}
-
-// Adds a copy of the operation as the branch's next node.
+// Adds a copy of the operation as the branch's next node, after its direct predecessors.
 static bool add_node(struct weir__capture *capture, uint32_t index,
                      const struct weir_operation *operation)
 {
-    struct weir__graph_parts *parts = &capture->parts;
     struct branch *branch = &capture->branches[index];
-    uint32_t count;
-    struct weir_graph_node *nodes =
-        weir__grow(parts->nodes, parts->node_count, &capture->node_capacity, sizeof *nodes);
-    parts->nodes = nodes ? nodes : parts->nodes;
-    uint32_t *dependencies = find_dependencies(capture, branch->end, &count);
-    struct weir_operation *copy = weir__operation_clone(operation);
-    struct point *point = add_point(capture, branch->end, 0);
-    if (!nodes || !dependencies || !copy || !point) {
-        weir__release(dependencies);
-        weir__release(copy);
+    const struct point *end = branch->end;
+    uint32_t *dependencies = weir__allocate(end->count * sizeof *dependencies);
+    struct point *point = add_point(capture, end, 0);
+    struct weir_graph_node node = {.struct_size = sizeof node,
+                                   .operation = operation,
+                                   .branch = index,
+                                   .dependencies = dependencies};
+    for (uint32_t i = 0; i < end->count && dependencies; i++)
+        if (end->latest[i] && !is_implied(capture, end->latest, end->count, end->latest[i]))
+            dependencies[node.dependency_count++] = end->latest[i]->node;
+    if (dependencies)
+        qsort(dependencies, node.dependency_count, sizeof *dependencies, compare);
+    const bool added = dependencies && point && weir__graph_parts_add(&capture->parts, &node);
+    weir__release(dependencies);
+    if (!added)
         return false;
-    }
-    point->node = branch->last = parts->node_count++;
+    point->node = branch->last = capture->parts.node_count - 1;
     point->latest[index] = branch->end = point;
-    copy->sequence = (uint64_t)point->node + 1;
-    weir__operation_count(copy, 1);
-    nodes[point->node] = (struct weir_graph_node){
-        .struct_size = sizeof *nodes,
-        .operation = copy,
-        .branch = index,
-        .dependencies = dependencies,
-        .dependency_count = count,
-    };
     return true;
 }
 

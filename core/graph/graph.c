@@ -125,39 +125,15 @@ static void end_comms(struct weir__graph_comms *comms, const struct weir_operati
 
 // Clones: graphs of copies of another one's nodes.
 
-// Counts as used what the copy names.
-static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
-                      struct weir__graph_parts *to)
-{
-    const struct weir_graph_node *node = &from->nodes[index];
-    const size_t bytes = node->dependency_count * sizeof *node->dependencies;
-    uint32_t *dependencies = weir__allocate(bytes);
-    struct weir_operation *operation = weir__operation_clone(from->nodes[index].operation);
-    if (!dependencies || !operation) {
-        weir__release(dependencies);
-        weir__release(operation);
-        return false;
-    }
-    if (bytes)
-        memcpy(dependencies, node->dependencies, bytes);
-    to->nodes[index] = *node;
-    to->nodes[index].operation = operation;
-    to->nodes[index].dependencies = dependencies;
-    to->node_count++;
-    weir__operation_count(operation, 1);
-    return true;
-}
-
 // The lock is not held while the driver makes its graph, nor while objects are finalized.
 static weir_status clone(weir_graph *graph, const char *label, weir_graph **out_graph)
 {
     struct weir__graph_parts parts = {0};
     weir_lock_take(&graph->lock);
-    parts.nodes = weir__allocate(graph->parts.node_count * sizeof *parts.nodes);
     parts.branch_count = graph->parts.branch_count;
-    bool copied = parts.nodes;
+    bool copied = true;
     for (uint32_t i = 0; i < graph->parts.node_count && copied; i++)
-        copied = copy_node(&graph->parts, i, &parts);
+        copied = weir__graph_parts_add(&parts, &graph->parts.nodes[i]);
     weir_lock_release(&graph->lock);
     const weir_status status =
         copied ? weir__graph_create(graph->member.device, label, &parts, out_graph)
@@ -201,6 +177,29 @@ void weir__operation_count(const struct weir_operation *operation, int change)
 {
     count_buffers(operation, change);
     count_kernel(operation, change);
+}
+
+bool weir__graph_parts_add(struct weir__graph_parts *parts, const struct weir_graph_node *node)
+{
+    const size_t bytes = node->dependency_count * sizeof *node->dependencies;
+    struct weir_graph_node *nodes =
+        weir__grow(parts->nodes, parts->node_count, &parts->node_capacity, sizeof *nodes);
+    uint32_t *dependencies = weir__allocate(bytes);
+    struct weir_operation *operation = weir__operation_clone(node->operation);
+    parts->nodes = nodes ? nodes : parts->nodes;
+    if (!nodes || !dependencies || !operation) {
+        weir__release(dependencies);
+        weir__release(operation);
+        return false;
+    }
+    if (bytes)
+        memcpy(dependencies, node->dependencies, bytes);
+    operation->sequence = (uint64_t)parts->node_count + 1;
+    weir__operation_count(operation, 1);
+    nodes[parts->node_count] = *node;
+    nodes[parts->node_count].operation = operation;
+    nodes[parts->node_count++].dependencies = dependencies;
+    return true;
 }
 
 static void unuse_buffers(struct weir__graph_parts *parts)

@@ -14,6 +14,7 @@
 struct weir__graph_parts {
     struct weir_graph_node *nodes;
     uint32_t node_count;
+    size_t node_capacity;
     uint32_t branch_count;
     bool without_buffers; // buffers no longer count as used
 };
@@ -49,6 +50,9 @@ weir_status weir__graph_create(weir_device *device, const char *label,
 
 // Counts the buffers, the kernel and the communicator of an operation as used once more, or with -1 once less.
 void weir__operation_count(const struct weir_operation *operation, int change);
+
+// Adds a node of copies of the operation and its dependencies, and counts what it names as used. False: out of memory.
+bool weir__graph_parts_add(struct weir__graph_parts *parts, const struct weir_graph_node *node);
 
 // Frees the parts and their references.
 void weir__graph_parts_finish(struct weir__graph_parts *parts);

@@ -271,7 +271,7 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
     if (operation->kind == WEIR_OPERATION_WAIT && operation->u.wait.producer)
         weir__registry_unpin(operation->u.wait.producer);
     if (operation->kind == WEIR_OPERATION_GRAPH)
-        weir__replay_hold(queue->delivery.link, operation, -1);
+        weir__replay_hold(queue->delivery.link, operation, false);
     weir_lock_take(&delivery->lock);
     STAILQ_REMOVE_HEAD(&delivery->list, place);
     note_delivered(queue, operation); // after the failure is booked: events read complete now
@@ -493,7 +493,7 @@ static weir_status hold(weir_queue *queue, const struct weir_operation *operatio
     if (!push(delivery, operation))
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to hold an operation");
     if (operation->kind == WEIR_OPERATION_GRAPH)
-        weir__replay_hold(queue->delivery.link, operation, 1);
+        weir__replay_hold(queue->delivery.link, operation, true);
     atomic_store_explicit(&delivery->holding, true, memory_order_release);
     pthread_cond_broadcast(&delivery->changed);
     return WEIR_OK;

@@ -140,9 +140,9 @@ bool weir__replay_is_in_backend(const struct weir_link *link,
 // calls.
 bool weir__replay_waits(const struct weir_link *link, const struct weir_operation *operation);
 
-// Called with 1 when a launch is held, and with -1 when a held launch was delivered or dropped.
+// Called when the hold of a launch begins, and when that was delivered or dropped.
 void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation,
-                       int change);
+                       bool begins);
 
 // Host calls that run after a failure too: weir_queue_host_call_always(). One is a HOST_CALL with the
 // flag ALWAYS, so plugins treat it as any other, and delivery runs it in any case.

@@ -28,11 +28,10 @@ enum {
 };
 
 struct slot {
-    atomic_uint_fast64_t id; // 0: free
-    atomic_uint_fast32_t references;
-    weir_queue *queue; // NULL once it is being finalized; changes under the lock
-    atomic_uint_fast64_t generation;
-    uint32_t next_free; // plus 1
+    atomic_uint_fast64_t id;         // the last one; 0: none yet
+    atomic_uint_fast32_t references; // 0: that is not published, or destroyed
+    weir_queue *queue;               // NULL once it is being finalized; changes under the lock
+    uint32_t next_free;              // plus 1
 };
 
 static struct slot slots[SLOTS]; // pages that no queue has used take no memory
@@ -74,8 +73,8 @@ static bool reserve_id(weir_queue *queue)
     weir_lock_release(&lock);
     if (!slot)
         return false;
-    queue->member.object.id =
-        (atomic_fetch_add(&slot->generation, 1) + 1) << 16 | (uint64_t)(slot - slots);
+    queue->member.object.id = ((atomic_load(&slot->id) >> 16) + 1) << 16 | (uint64_t)(slot - slots);
+    atomic_store(&slot->id, queue->member.object.id);
     return true;
 }
 
@@ -106,8 +105,7 @@ weir_queue *weir__queue_next(const weir_device *device, weir_queue *queue)
     uint32_t index = queue ? (uint32_t)(queue->member.object.id % SLOTS) + 1 : 0;
     weir__registry_unpin(queue);
     for (queue = NULL; !queue && index < atomic_load(&used_count); index++) {
-        const uint64_t id = atomic_load(&slots[index].id);
-        queue = id ? weir__registry_pin(id) : NULL;
+        queue = weir__registry_pin(atomic_load(&slots[index].id));
         if (queue && device && queue->member.device != device) {
             weir__registry_unpin(queue);
             queue = NULL;
@@ -118,7 +116,7 @@ weir_queue *weir__queue_next(const weir_device *device, weir_queue *queue)
 
 bool weir__registry_issued(uint64_t id)
 {
-    return id >> 16 > 0 && id >> 16 <= atomic_load(&slot_of(id)->generation);
+    return id >> 16 > 0 && id <= atomic_load(&slot_of(id)->id);
 }
 
 // Creation.
@@ -181,7 +179,6 @@ weir_status weir__queue_open(weir_device *device, const char *label, enum weir__
         goto fail;
     }
     // From here on the queue can be found, with one reference.
-    atomic_store(&slot_of(queue->member.object.id)->id, queue->member.object.id);
     atomic_store(&slot_of(queue->member.object.id)->references, 1);
     weir__member_enlist(&queue->member);
     *out_queue = queue;
@@ -260,7 +257,6 @@ static void finalize_queue(struct weir__member *member)
     weir_queue *queue = (weir_queue *)(void *)member;
     const struct weir__chain *chain = queue->member.device->chain;
     weir_lock_order_expect_none("a queue is finalized");
-    atomic_store(&slot_of(member->object.id)->id, 0);
     cancel_id(queue);
     // The backend's part is destroyed first, so the worker must no longer be inside the
     // backend.

@@ -21,7 +21,7 @@
 // An update, which may wait for held launches.
 struct weir__replay_pending {
     STAILQ_ENTRY(weir__replay_pending) place;
-    uint32_t launches; // the number of these launches
+    uint64_t after; // so many held launches that have ended
     uint32_t index;
     uint32_t branch;
     struct weir_operation *operation;
@@ -75,7 +75,8 @@ STAILQ_HEAD(runs, run);
 
 struct weir__replay {
     struct weir_lock lock;
-    uint32_t held; // launches
+    uint64_t held;   // launches so far,
+    uint64_t unheld; // and those of them that have ended
     STAILQ_HEAD(, weir__replay_pending) pending;
     struct weir_error broken; // an update that failed after its call; status 0: none
     atomic_bool is_launched;  // since its creation or the last update, on a worker
@@ -666,7 +667,7 @@ static weir_status apply_pending(const struct weir_link *link, weir_graph *graph
 {
     struct weir__replay_pending *update;
     weir_status status = WEIR_OK;
-    while ((update = STAILQ_FIRST(&replay->pending)) && update->launches == 0) {
+    while ((update = STAILQ_FIRST(&replay->pending)) && update->after <= replay->unheld) {
         weir_status applied = WEIR_OK;
         STAILQ_REMOVE_HEAD(&replay->pending, place);
         if (replay->is_native) {
@@ -694,7 +695,7 @@ weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph,
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for an update of a graph");
     }
     weir_lock_take(&replay->lock);
-    *update = (struct weir__replay_pending){.launches = replay->held,
+    *update = (struct weir__replay_pending){.after = replay->held,
                                             .index = index,
                                             .branch = node->branch,
                                             .operation = operation};
@@ -705,15 +706,13 @@ weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph,
 }
 
 void weir__replay_hold(const struct weir_link *link, const struct weir_operation *operation,
-                       int change)
+                       bool begins)
 {
     weir_graph *graph = operation->u.graph.graph;
     struct weir__replay *replay = replay_of(link, graph);
     weir_lock_take(&replay->lock);
-    replay->held += (uint32_t)change;
-    struct weir__replay_pending *at = change < 0 ? STAILQ_FIRST(&replay->pending) : NULL;
-    for (; at; at = STAILQ_NEXT(at, place))
-        at->launches--;
+    replay->held += begins;
+    replay->unheld += !begins;
     const weir_status status = apply_pending(link, graph, replay);
     if (status < 0)
         replay->broken = weir__error_of(status);

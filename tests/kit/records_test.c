@@ -22,6 +22,7 @@ struct event {
 
 static struct {
     struct event events[EVENTS];
+    struct event *last; // recorded
     size_t created;
     size_t destroyed;
     atomic_uint asked;
@@ -38,9 +39,12 @@ static struct event *new_event(void)
     return event;
 }
 
-static weir_status create(void *queue, void **out_native)
+static weir_status record_event(void *queue, void **native)
 {
-    *out_native = new_event();
+    if (!*native)
+        *native = new_event();
+    driver.last = *native;
+    driver.last->state = WEIR_KIT_PENDING;
     return WEIR_OK;
 }
 
@@ -85,7 +89,8 @@ static weir_status report(void *queue, enum weir_kit_question question, int code
 }
 
 static const struct weir_kit_record_ops reused = {
-    .create = create,
+    .reused = true,
+    .record = record_event,
     .destroy = destroy,
     .query = query,
     .wait = wait_for,
@@ -94,6 +99,7 @@ static const struct weir_kit_record_ops reused = {
 };
 
 static const struct weir_kit_record_ops of_one_use = {
+    .record = record_event,
     .destroy = destroy,
     .query = query,
     .wait = wait_for,
@@ -101,14 +107,12 @@ static const struct weir_kit_record_ops of_one_use = {
     .report = report,
 };
 
-static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t depth,
-                              uint32_t history)
+static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t history)
 {
     const struct weir_kit_records_params params = {
         .host = &test_host,
         .ops = ops,
         .queue = &driver,
-        .depth = depth,
         .timing_history = history,
     };
     weir_kit_records *records = NULL;
@@ -126,49 +130,40 @@ static void end(weir_kit_records *records)
     EXPECT_INT_EQ(test_host_blocks(), 0);
 }
 
-static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_records *records,
-                            uint64_t sequence)
+static struct event *record(weir_kit_records *records, uint64_t sequence)
 {
-    struct weir_kit_event *held;
-    EXPECT_OK(weir_kit_records_take(records, &held));
-    if (!held)
-        return NULL;
-    if (!ops->create)
-        held->native = new_event();
-    struct event *event = held->native;
-    event->state = WEIR_KIT_PENDING;
-    EXPECT_OK(weir_kit_records_append(records, sequence, held));
-    return event;
+    EXPECT_OK(weir_kit_records_add(records, sequence));
+    return driver.last;
 }
 
-// A test that runs with events of each kind, on a ring of 4 and a history of times.
+// A test that runs with events of each kind, and a history of times.
 static void run_with(const struct weir_kit_record_ops *ops, uint32_t history,
-                     void (*run)(const struct weir_kit_record_ops *ops, weir_kit_records *records))
+                     void (*run)(weir_kit_records *records))
 {
-    weir_kit_records *records = make(ops, 4, history);
-    run(ops, records);
+    weir_kit_records *records = make(ops, history);
+    run(records);
     end(records);
 }
 
-#define TEST_OF_EACH_KIND(name, history)                                                          \
-    static void of_each_##name(const struct weir_kit_record_ops *ops, weir_kit_records *records); \
-    WEIR_TEST(KitRecords, name)                                                                   \
-    {                                                                                             \
-        run_with(&reused, history, of_each_##name);                                               \
-        run_with(&of_one_use, history, of_each_##name);                                           \
-    }                                                                                             \
-    static void of_each_##name(const struct weir_kit_record_ops *ops, weir_kit_records *records)
+#define TEST_OF_EACH_KIND(name, history)                   \
+    static void of_each_##name(weir_kit_records *records); \
+    WEIR_TEST(KitRecords, name)                            \
+    {                                                      \
+        run_with(&reused, history, of_each_##name);        \
+        run_with(&of_one_use, history, of_each_##name);    \
+    }                                                      \
+    static void of_each_##name(weir_kit_records *records)
 
 // A queue that is given few records does not create an event for each.
 WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
 {
-    weir_kit_records *records = make(&reused, 2048, 0);
+    weir_kit_records *records = make(&reused, 0);
     for (uint64_t i = 1; i <= 50; i++)
-        record(&reused, records, i)->state = WEIR_KIT_COMPLETE;
+        record(records, i)->state = WEIR_KIT_COMPLETE;
     EXPECT_UINT_LE(driver.created, 8);
     EXPECT_UINT_LE(driver.asked, 8);
     for (uint64_t i = 51; i <= 20000; i++)
-        record(&reused, records, i)->state = WEIR_KIT_COMPLETE;
+        record(records, i)->state = WEIR_KIT_COMPLETE;
     EXPECT_UINT_LE(driver.created, 2048 / 8);
     EXPECT_UINT_LE(driver.asked, 20000 / 100);
     end(records);
@@ -177,31 +172,29 @@ WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
 // A few at a time, with few questions.
 WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
 {
-    weir_kit_records *records = make(&of_one_use, 64, 0);
+    weir_kit_records *records = make(&of_one_use, 0);
     test_host_state()->left = 0;
     for (uint64_t i = 1; i <= 10000; i++) {
-        record(&of_one_use, records, i)->state = WEIR_KIT_COMPLETE;
-        EXPECT_UINT_LE(driver.created - driver.destroyed, 16);
+        record(records, i)->state = WEIR_KIT_COMPLETE;
+        EXPECT_UINT_LE(driver.created - driver.destroyed, 32);
     }
-    EXPECT_UINT_LT(driver.asked, 3000);
+    EXPECT_UINT_LT(driver.asked, 1000);
     end(records);
 }
 
 TEST_OF_EACH_KIND(AHeldEventIsKept, 0)
 {
-    struct event *first = record(ops, records, 2);
-    struct weir_kit_event *held = weir_kit_records_hold(records, 1); // the next one there is
-    ASSERT_NOT_NULL(held);
-    EXPECT_TRUE(held->native == first);
+    struct event *first = record(records, 2);
+    EXPECT_TRUE(weir_kit_records_hold(records, 1) == first); // the next one there is
     EXPECT_NULL(weir_kit_records_hold(records, 3));
     for (uint64_t i = 3; i < 100; i++)
-        record(ops, records, i)->state = WEIR_KIT_COMPLETE;
+        record(records, i)->state = WEIR_KIT_COMPLETE;
     first->state = WEIR_KIT_COMPLETE;
     EXPECT_OK(weir_kit_records_query(records, 99));
     for (uint64_t i = 100; i < 200; i++)
-        record(ops, records, i)->state = WEIR_KIT_COMPLETE;
-    EXPECT_TRUE(first->alive && held->native == first && first->state == WEIR_KIT_COMPLETE);
-    weir_kit_records_release(records, held);
+        record(records, i)->state = WEIR_KIT_COMPLETE;
+    EXPECT_TRUE(first->alive && first->state == WEIR_KIT_COMPLETE);
+    weir_kit_records_release(records, 1);
     EXPECT_NULL(weir_kit_records_hold(records, 2));
 }
 
@@ -209,7 +202,7 @@ TEST_OF_EACH_KIND(AFailureIsReportedUntilItIsSettled, 0)
 {
     struct event *events[2];
     for (uint64_t i = 0; i < 2; i++)
-        events[i] = record(ops, records, i + 1);
+        events[i] = record(records, i + 1);
     events[0]->state = WEIR_KIT_COMPLETE;
     events[1]->state = WEIR_KIT_FAILED;
     events[1]->code = -7;
@@ -228,7 +221,7 @@ TEST_OF_EACH_KIND(AFailureIsReportedUntilItIsSettled, 0)
 
 TEST_OF_EACH_KIND(ARefusedQuestionIsReported, 0)
 {
-    struct event *event = record(ops, records, 1);
+    struct event *event = record(records, 1);
     event->state = WEIR_KIT_UNKNOWN;
     event->code = 5;
     EXPECT_INT_EQ(weir_kit_records_query(records, 1), WEIR_ERROR_DEVICE);
@@ -247,13 +240,13 @@ TEST_OF_EACH_KIND(ARefusedQuestionIsReported, 0)
 TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor, 8)
 {
     uint64_t time_ns;
-    record(ops, records, 1)->state = WEIR_KIT_COMPLETE;
+    record(records, 1)->state = WEIR_KIT_COMPLETE;
     driver.time_code = 33;
     EXPECT_INT_EQ(weir_kit_records_time(records, 1, &time_ns), WEIR_ERROR_DEVICE);
     EXPECT_INT_EQ(driver.question, WEIR_KIT_TIMED);
     EXPECT_INT_EQ(driver.reported, 33);
     driver.time_code = 0;
-    struct event *event = record(ops, records, 2);
+    struct event *event = record(records, 2);
     event->time_ns = 70;
     event->state = WEIR_KIT_COMPLETE;
     EXPECT_OK(weir_kit_records_time(records, 2, &time_ns));
@@ -262,19 +255,14 @@ TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor, 8)
 
 TEST_OF_EACH_KIND(WithoutMemoryARecordIsRefused, 0)
 {
-    struct weir_kit_event *held;
     struct test_host_state *host = test_host_state();
-    for (uint64_t i = 1; i <= 4; i++)
-        record(ops, records, i);
-    host->left = 0; // neither for events
-    EXPECT_INT_EQ(weir_kit_records_take(records, &held), WEIR_ERROR_OUT_OF_MEMORY);
-    EXPECT_NULL(held);
-    host->left = 1; // nor for the ring
-    ASSERT_OK(weir_kit_records_take(records, &held));
-    if (!ops->create)
-        held->native = new_event();
-    EXPECT_INT_EQ(weir_kit_records_append(records, 5, held), WEIR_ERROR_OUT_OF_MEMORY);
-    EXPECT_INT_EQ(weir_kit_records_query(records, 4), WEIR_NOT_READY);
+    host->left = 0;
+    for (uint64_t i = 1; i <= 256; i++)
+        record(records, i);
+    EXPECT_INT_EQ(weir_kit_records_add(records, 257), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_UINT_EQ(driver.created, 256);
+    EXPECT_INT_EQ(weir_kit_records_query(records, 256), WEIR_NOT_READY);
     host->left = -1;
-    record(ops, records, 5);
+    record(records, 257);
+    EXPECT_UINT_EQ(weir_kit_records_last(records), 257);
 }

@@ -2,25 +2,22 @@
 // event. Records map the one to the other and keep which records are complete, and their times.
 // They serve every driver with in-order queues.
 //
-//     weir_kit_records_take(records, &event);        // queue_submit of a RECORD
-//     driver_event_record(event->native, stream);
-//     weir_kit_records_append(records, sequence, event);
+//     weir_kit_records_add(records, sequence);               // queue_submit of a RECORD
 //
-//     event = weir_kit_records_hold(of_producer, sequence);     // of a WAIT
+//     event = weir_kit_records_hold(of_producer, sequence);  // of a WAIT
 //     if (event) {
-//         driver_stream_wait(stream, event->native);
-//         weir_kit_records_release(of_producer, event);
+//         driver_stream_wait(stream, event);
+//         weir_kit_records_release(of_producer, sequence);
 //     }
 //
 // event_query, event_wait and event_time are one call each.
 //
 // Native events are reused: when no free event is left, which is every few hundred records, the
 // driver is queried for those that are complete. With a driver that creates an event for each
-// record (no `create`), events are released a few at a time, when they are known to be complete. Not each is
+// record (not `reused`), events are released a few at a time, when they are known to be complete. Not each is
 // queried: a failure that one event alone tells is the backend's to keep.
 //
-// Threads: take, append and cancel must be called by the thread that submits to the queue; all
-// others are safe. The ops may be called with a lock of the records held, so they must not take a
+// Threads: add must be called by the thread that submits to the queue; all others are safe. The ops may be called with a lock of the records held, so they must not take a
 // lock of the backend that is held during a call of these functions.
 #ifndef WEIR_KIT_RECORDS_H
 #define WEIR_KIT_RECORDS_H
@@ -30,13 +27,6 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-// A native event, free or in use by a record. The backend uses `native`, the kit the rest.
-struct weir_kit_event {
-    void *native;
-    uint32_t users;
-    struct weir_kit_event *next;
-};
 
 typedef struct weir_kit_records weir_kit_records;
 
@@ -57,11 +47,14 @@ enum weir_kit_question {
 
 // The driver's functions for events. `queue` is that of the params. M: mandatory.
 struct weir_kit_record_ops {
-    // Creates a native event, which later records reuse. NULL: the driver creates one with each
-    // record, and the backend stores it in `native` between take and append.
-    weir_status (*create)(void *queue, void **out_native);
-    // M. Destroys a native event: with `create` when the records are destroyed, without it once the
-    // event is known to be complete.
+    // Later records use native events again; else the driver creates one with each record.
+    bool reused;
+    // M. Records the present end of the queue: in `*native`, which is complete, or if that is NULL in a new native
+    // event, which it stores. May block, with no lock held. One that it stores and does not record is used or destroyed
+    // later.
+    weir_status (*record)(void *queue, void **native);
+    // M. Destroys a native event: if it is reused when the records are destroyed, else once it is known to be
+    // complete.
     void (*destroy)(void *queue, void *native);
     // M. Must not wait.
     enum weir_kit_state (*query)(void *queue, void *native, int *out_code);
@@ -80,9 +73,6 @@ struct weir_kit_records_params {
     const struct weir_host *host;
     const struct weir_kit_record_ops *ops;
     void *queue;
-    // The number of pending records for which memory is allocated at creation: how many the driver
-    // accepts before a submit blocks. A power of two; 0: 256.
-    uint32_t depth;
     // The number of records whose times are kept: limits.timing_history. 0: a queue without timing.
     uint32_t timing_history;
 };
@@ -92,23 +82,15 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
                                     weir_kit_records **out_records);
 void weir_kit_records_destroy(weir_kit_records **records);
 
-// Stores an event for the next record, or NULL on an error. Must be followed by append, or by
-// cancel if the driver refused to record the event.
+// Records the present end of the queue, with number `sequence`. The numbers of records ascend.
 //
-// Errors: what `create` returns; WEIR_ERROR_OUT_OF_MEMORY.
-weir_status weir_kit_records_take(weir_kit_records *records, struct weir_kit_event **out_event);
-// Notes that the driver has recorded the event, with number `sequence`. The numbers of records
-// ascend.
-//
-// Errors: WEIR_ERROR_OUT_OF_MEMORY. The record is then not noted, and its event is free.
-weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence,
-                                    struct weir_kit_event *event);
-void weir_kit_records_cancel(weir_kit_records *records, struct weir_kit_event *event);
+// Errors: what `record` returns; WEIR_ERROR_OUT_OF_MEMORY. There is no such record then.
+weir_status weir_kit_records_add(weir_kit_records *records, uint64_t sequence);
 
-// Returns the event of record `sequence`, or of the first record after that number, unless that is
-// known to be complete; else NULL. The native event is not reused until it is released.
-struct weir_kit_event *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence);
-void weir_kit_records_release(weir_kit_records *records, struct weir_kit_event *event);
+// Returns the native event of record `sequence`, or of the first record after that number, unless that is
+// known to be complete; else NULL. The native event is not reused until it is released, by the same number.
+void *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence);
+void weir_kit_records_release(weir_kit_records *records, uint64_t sequence);
 // Returns the number of the last record; 0: no record is kept.
 uint64_t weir_kit_records_last(weir_kit_records *records);
 
