@@ -13,6 +13,7 @@
 #include <weir/status.h>
 
 #include "base/clock.h"
+#include "base/try.h"
 #include "base/wait.h"
 
 // A pattern's label, or what stands for it where none was given; and for a message the label of an object.
@@ -41,14 +42,6 @@ weir_status weir__pattern_fail(const char *label, weir_status status, const char
 
 // The same with WEIR_ERROR_INVALID.
 #define weir__pattern_refuse(label, ...) weir__pattern_fail(label, WEIR_ERROR_INVALID, __VA_ARGS__)
-
-// Returns from the function that calls it unless `call` returns WEIR_OK.
-#define TRY(call)                         \
-    do {                                  \
-        const weir_status tried = (call); \
-        if (tried != WEIR_OK)             \
-            return tried;                 \
-    } while (0)
 
 // Refuses the handle `name` of that function, which is NULL.
 weir_status weir__pattern_refuse_null(const char *function, const char *name);

@@ -335,10 +335,7 @@ static void put(struct cu_registration *registration, struct cu_device *device)
 
 static weir_status wrap(struct cu_buffer *buffer, void *pointer)
 {
-    weir_status status =
-        get_registration(buffer->device, pointer, buffer->size, &buffer->registration);
-    if (status < 0)
-        return status;
+    TRY(get_registration(buffer->device, pointer, buffer->size, &buffer->registration));
     buffer->adopted = !buffer->registration;
     buffer->pointer = pointer;
     return find_address(buffer);
@@ -467,9 +464,7 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
 {
     struct cu_device *device = cu_device_of(link, object);
     struct cu_scope scope;
-    weir_status status = cu_enter(device, &scope);
-    if (status < 0)
-        return status;
+    TRY(cu_enter(device, &scope));
     struct cu_buffer *buffer = link->host->allocate(sizeof *buffer);
     if (!buffer) {
         cu_leave(device, &scope);
@@ -478,7 +473,7 @@ weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
     buffer->device = device;
     buffer->size = setup->size;
     const CUstreamCaptureMode before = cu_relax(&device->module->cu);
-    status = create(buffer, setup);
+    weir_status status = create(buffer, setup);
     cu_unrelax(&device->module->cu, before);
     if (status < 0)
         release(buffer);

@@ -413,9 +413,7 @@ static weir_status compile_opencl(const struct cu_device *device,
         .device = device,
         .clc = {.host = host, .name = "cuda", .text = source, .after = "", .signatures = true},
     };
-    weir_status status = find_compiler(&build);
-    if (status < 0)
-        return status;
+    TRY(find_compiler(&build));
     const bool barrier = strstr(source, WEIR_KIT_GRID_BARRIER);
     char *all =
         clc_options(host, params->options ? params->options : "", params->fast ? CLC_FAST : "");
@@ -423,8 +421,8 @@ static weir_status compile_opencl(const struct cu_device *device,
                                    params->exact ? CLC_EXACT : "", CLC_BEFORE_SOURCE);
     build.clc.before = before;
     build.clc.options = all;
-    status = all && before ? compile_cl_cached(&build)
-                           : weir_host_no_memory(host, "the options of a program");
+    weir_status status = all && before ? compile_cl_cached(&build)
+                                       : weir_host_no_memory(host, "the options of a program");
     host->release(before);
     host->release(all);
     if (status == WEIR_OK)

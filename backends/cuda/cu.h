@@ -35,6 +35,7 @@
 #include "backends/kit/box.h"
 #include "base/clock_map.h"
 #include "base/cold.h"
+#include "base/try.h"
 
 enum {
     CU_TIMING_HISTORY = 4096, // timed records of a queue that are kept

@@ -48,9 +48,7 @@ static weir_status enable_access(struct cu_device *device, struct cu_device *oth
     int can = 0;
     if (atomic_load(&other->asked_by) & bit_of(device))
         return WEIR_OK;
-    weir_status status = cu_enter(device, &scope);
-    if (status < 0)
-        return status;
+    TRY(cu_enter(device, &scope));
     struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuDeviceCanAccessPeer, &can, device->listed->native, other->listed->native);
     if (can) {
@@ -211,9 +209,7 @@ static weir_status check_abilities(struct cu_device *device)
 {
     const struct weir_host *host = device->module->host;
     const char *name = device->listed->info.name;
-    weir_status status = read_attributes(device);
-    if (status < 0)
-        return status;
+    TRY(read_attributes(device));
     if (!device->attributes.unified_addressing)
         return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
                               "use another device, or another backend",
@@ -248,11 +244,9 @@ static weir_status fill_context(struct cu_device *device)
            &device->priority_greatest);
     CU_TRY(&trial, cuStreamCreateWithPriority, &device->memory_stream, CU_STREAM_NON_BLOCKING,
            device->priority_greatest);
-    weir_status status = cu_tried(&trial, "prepare '%s'", device->listed->info.name);
-    if (status < 0)
-        return status;
+    TRY(cu_tried(&trial, "prepare '%s'", device->listed->info.name));
     module->host->count_driver_object();
-    status = init_words(device);
+    weir_status status = init_words(device);
     return status < 0 ? status : cu_timeline_init(device);
 }
 
@@ -361,9 +355,7 @@ weir_status cu_device_trim(const struct weir_link *link, weir_device *object)
 {
     struct cu_device *device = cu_device_of(link, object);
     struct cu_scope scope;
-    weir_status status = cu_enter(device, &scope);
-    if (status < 0)
-        return status;
+    TRY(cu_enter(device, &scope));
     const CUstreamCaptureMode before = cu_relax(&device->module->cu);
     cu_free_kept(device);
     struct cu_trial trial = {.device = device};

@@ -46,9 +46,7 @@ static weir_status capture_collective(const struct weir_link *link,
     const CUgraphNode *nodes = NULL;
     const CUgraphNode before = count > 0 ? dependencies[0] : NULL;
     CUgraph graph;
-    weir_status status = cu_capture_continue(capture, dependencies, count);
-    if (status < 0)
-        return status;
+    TRY(cu_capture_continue(capture, dependencies, count));
     const ncclResult_t code = cu_nccl_call(link, comm, &queue, operation, &call);
     if (code != ncclSuccess)
         return cu_nccl_error(comm, call, code);
@@ -263,10 +261,7 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
         return weir_host_no_memory(link->host, "a graph");
     for (uint32_t i = 0; i < setup->node_count; i++) {
         graph->node_count++;
-        weir_status status =
-            make_node(link, graph, &graph->nodes[i], weir_graph_node_at(setup->nodes, i));
-        if (status < 0)
-            return status;
+        TRY(make_node(link, graph, &graph->nodes[i], weir_graph_node_at(setup->nodes, i)));
     }
     graph->stale = graph->collectives;
     return graph->stale ? WEIR_OK : build(graph);

@@ -113,9 +113,7 @@ static weir_status list_devices(struct cu_module *module)
     if (!module->listed)
         return weir_host_no_memory(module->host, "the list of devices");
     for (int i = 0; i < count; i++) {
-        weir_status status = describe(module, i);
-        if (status < 0)
-            return status;
+        TRY(describe(module, i));
     }
     module->listed_count = (size_t)count;
     return WEIR_OK;

@@ -462,9 +462,7 @@ weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *
 {
     struct cu_comm *comm = cu_comm_of(link, operation->u.collective.comm);
     const char *call;
-    const weir_status status = begin(comm, queue, operation->u.collective.turn);
-    if (status < 0)
-        return status;
+    TRY(begin(comm, queue, operation->u.collective.turn));
     const ncclResult_t code = cu_nccl_call(link, comm, queue, operation, &call);
     end(comm, queue, operation->u.collective.turn);
     return code == ncclSuccess ? WEIR_OK : cu_nccl_error(comm, call, code);

@@ -160,11 +160,9 @@ weir_status cu_capture_begin(struct cu_capture *capture)
 static weir_status build_child(struct cu_builder *builder, const struct weir_operation *operation)
 {
     struct cu_capture capture = {.device = builder->device, .call = operation};
-    weir_status status = cu_capture_begin(&capture);
-    if (status < 0)
-        return status;
+    TRY(cu_capture_begin(&capture));
     const struct cu_queue queue = {.device = builder->device, .stream = capture.stream};
-    status = cu_capture_end(&capture, cu_call_native(&queue, operation));
+    weir_status status = cu_capture_end(&capture, cu_call_native(&queue, operation));
     if (status < 0)
         return status;
     builder->device->module->host->count_driver_object();

@@ -269,9 +269,7 @@ static weir_status find_bundled(const struct cu_program *program, const struct i
         CUfunction function;
         bool found;
         const char *name = weir_bundle_kernel(bundle, i)->name;
-        weir_status status = find_function(program, name, &function, &found);
-        if (status < 0)
-            return status;
+        TRY(find_function(program, name, &function, &found));
         if (!found)
             return weir_host_fail(program->device->module->host, WEIR_ERROR_NOT_FOUND,
                                   "build the bundle again with weir_kernels",
@@ -330,11 +328,9 @@ static void release(struct cu_program *program)
 static weir_status create(struct cu_program *program, const struct image *chosen)
 {
     struct cu_scope scope;
-    weir_status status = cu_enter(program->device, &scope);
-    if (status < 0)
-        return status;
+    TRY(cu_enter(program->device, &scope));
     cu_settle(program->device);
-    status = load_image(program, chosen);
+    weir_status status = load_image(program, chosen);
     if (status == WEIR_OK)
         status = chosen->bundle ? find_bundled(program, chosen) : load_compiled(program);
     cu_leave(program->device, &scope);
@@ -509,13 +505,12 @@ weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *objec
     const unsigned warps = (items + warp - 1) / warp;
     struct cu_scope scope;
     int blocks = 0;
-    weir_status status = cu_enter(device, &scope);
-    if (status < 0)
-        return status;
+    TRY(cu_enter(device, &scope));
     struct cu_trial trial = {.device = device};
     CU_TRY(&trial, cuOccupancyMaxActiveBlocksPerMultiprocessor, &blocks, kernel->function,
            (int)items, local_bytes);
-    status = cu_tried(&trial, "the occupancy of kernel '%s'", weir_kernel_object(object)->label);
+    weir_status status =
+        cu_tried(&trial, "the occupancy of kernel '%s'", weir_kernel_object(object)->label);
     if (status == WEIR_OK) {
         occupancy->unit_blocks = (uint32_t)blocks;
         occupancy->unit_items = (uint32_t)blocks * warps * warp;

@@ -283,9 +283,7 @@ static weir_status create_stream(struct cu_queue *queue, const struct weir_queue
     struct cu_device *device = queue->device;
     struct cu_trial trial = {.device = device};
     if (setup->native) {
-        weir_status status = wrap_stream(queue, setup->native);
-        if (status < 0)
-            return status;
+        TRY(wrap_stream(queue, setup->native));
     } else {
         CU_TRY(&trial, cuStreamCreateWithPriority, &queue->stream, CU_STREAM_NON_BLOCKING,
                -setup->priority);
@@ -308,9 +306,7 @@ weir_status cu_queue_create(const struct weir_link *link, weir_device *device_ob
 {
     struct cu_device *device = cu_device_of(link, device_object);
     struct cu_scope scope;
-    weir_status status = cu_enter(device, &scope);
-    if (status < 0)
-        return status;
+    TRY(cu_enter(device, &scope));
     struct cu_queue *queue = link->host->allocate(sizeof *queue);
     if (!queue) {
         cu_leave(device, &scope);
@@ -318,7 +314,7 @@ weir_status cu_queue_create(const struct weir_link *link, weir_device *device_ob
     }
     queue->device = device;
     queue->timing = setup->timing;
-    status = init_records(queue);
+    weir_status status = init_records(queue);
     if (status == WEIR_OK)
         status = init_history(queue, object);
     if (status == WEIR_OK)
@@ -426,13 +422,11 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     struct cu_scope scope;
-    weir_status status = cu_enter(queue->device, &scope);
-    if (status < 0)
-        return status;
+    TRY(cu_enter(queue->device, &scope));
     note_operation(queue, operation);
     if (queue->watch)
         cu_watch_begin(queue, operation);
-    status = submit(link, queue, operation);
+    weir_status status = submit(link, queue, operation);
     if (queue->watch)
         cu_watch_end(queue, status == WEIR_OK);
     if (queue->device->module->attribute_faults && status == WEIR_OK &&
@@ -450,10 +444,8 @@ weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uin
     struct cu_scope scope;
     if (weir_kit_records_completed(queue->records) >= sequence)
         return WEIR_OK;
-    weir_status status = cu_enter(queue->device, &scope);
-    if (status < 0)
-        return status;
-    status = weir_kit_records_query(queue->records, sequence);
+    TRY(cu_enter(queue->device, &scope));
+    weir_status status = weir_kit_records_query(queue->records, sequence);
     cu_leave(queue->device, &scope);
     return status;
 }
@@ -463,10 +455,8 @@ weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     struct cu_scope scope;
-    weir_status status = cu_enter(queue->device, &scope);
-    if (status < 0)
-        return status;
-    status = weir_kit_records_wait(queue->records, sequence, timeout_ns);
+    TRY(cu_enter(queue->device, &scope));
+    weir_status status = weir_kit_records_wait(queue->records, sequence, timeout_ns);
     if (status == WEIR_OK)
         cu_settle(queue->device);
     cu_leave(queue->device, &scope);
@@ -478,10 +468,8 @@ weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     struct cu_scope scope;
-    weir_status status = cu_enter(queue->device, &scope);
-    if (status < 0)
-        return status;
-    status = weir_kit_records_time(queue->records, sequence, out_time_ns);
+    TRY(cu_enter(queue->device, &scope));
+    weir_status status = weir_kit_records_time(queue->records, sequence, out_time_ns);
     cu_leave(queue->device, &scope);
     return status;
 }

@@ -199,12 +199,10 @@ weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
 {
     struct cu_device *device = cu_device_of(link, object);
     struct cu_scope scope;
-    weir_status status = cu_enter(device, &scope);
-    if (status < 0)
-        return status;
+    TRY(cu_enter(device, &scope));
     pthread_mutex_lock(&device->clock.lock);
     cu_timeline_advance(device);
-    status = pair(device, out_host_ns, out_device_ns);
+    weir_status status = pair(device, out_host_ns, out_device_ns);
     pthread_mutex_unlock(&device->clock.lock);
     cu_leave(device, &scope);
     return status;

@@ -666,9 +666,7 @@ weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
     *out_count = 0;
     if (!watch)
         return WEIR_OK;
-    weir_status status = cu_enter(device, &scope);
-    if (status < 0)
-        return status;
+    TRY(cu_enter(device, &scope));
     cu_clock_keep(device);
     if (watch->exact)
         flush_records(queue);

@@ -59,9 +59,7 @@ static weir_status create_block(struct ocl_buffer *buffer, struct weir_kit_block
     static const char what[] = "a pinned HOST buffer";
     const struct ocl_device *device = buffer->device;
     cl_int code;
-    weir_status status = create_memory(buffer, CL_MEM_ALLOC_HOST_PTR, NULL, what);
-    if (status < 0)
-        return status;
+    TRY(create_memory(buffer, CL_MEM_ALLOC_HOST_PTR, NULL, what));
     block->pointer = device->module->cl.clEnqueueMapBuffer(device->mapper, buffer->memory, CL_TRUE,
                                                            CL_MAP_READ | CL_MAP_WRITE, 0,
                                                            buffer->size, 0, NULL, NULL, &code);
@@ -162,9 +160,7 @@ static weir_status adopt(struct ocl_buffer *buffer, cl_mem native)
     const struct ocl_module *module = buffer->device->module;
     struct facts facts = {0};
     cl_uint type;
-    weir_status status = check_memory(buffer, native, &facts);
-    if (status < 0)
-        return status;
+    TRY(check_memory(buffer, native, &facts));
     cl_int code = module->cl.clRetainMemObject(native);
     if (code != CL_SUCCESS)
         return clc_native_error(module->host, "clRetainMemObject", code,

@@ -407,9 +407,7 @@ static weir_status enqueue_marker(struct ocl_device *device)
 {
     const struct ocl_symbols *cl = &device->module->cl;
     struct ocl_clock *clock = &device->clock;
-    const weir_status status = need_clock_queue(device);
-    if (status < 0)
-        return status;
+    TRY(need_clock_queue(device));
     const char *call = "clEnqueueMarkerWithWaitList";
     cl_int code = CL_SUCCESS;
     for (int i = 0; i < CLOCK_TRIES && code == CL_SUCCESS; i++) {

@@ -78,9 +78,7 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t 
     // A sub-buffer of the caller can have no sub-buffers of its own.
     const cl_buffer_region region = {.origin = buffer->origin + offset, .size = size};
     cl_int code;
-    weir_status status = need_place_for_view(buffer);
-    if (status < 0)
-        return status;
+    TRY(need_place_for_view(buffer));
     struct ocl_view *view = module->host->allocate(sizeof *view);
     if (!view)
         return weir_host_no_memory(module->host, "a view of a buffer");
@@ -166,9 +164,7 @@ static weir_status choose(struct ocl_buffer *buffer, const struct weir_argument 
         passed->memory = buffer->memory;
         return WEIR_OK;
     }
-    weir_status status = take_view(buffer, argument->offset, argument->size, &passed->view);
-    if (status < 0)
-        return status;
+    TRY(take_view(buffer, argument->offset, argument->size, &passed->view));
     passed->memory = passed->view->memory;
     passed->wanted.part = passed->view->number;
     return WEIR_OK;

@@ -141,9 +141,7 @@ static weir_status list_platforms(struct ocl_module *module, const char *wanted,
             ocl_platform_text(cl, platforms[i], CL_PLATFORM_VERSION, module->driver,
                               sizeof module->driver);
         search->matched = true;
-        weir_status status = list_platform(module, platforms[i]);
-        if (status < 0)
-            return status;
+        TRY(list_platform(module, platforms[i]));
     }
     return WEIR_OK;
 }
@@ -214,11 +212,8 @@ static weir_status start(struct ocl_module *module, const struct weir_setting *c
     const char *wanted = settings[KEY_PLATFORM]->text;
     struct search search = {.matched = false};
 
-    weir_status status =
-        open_library(module, settings[KEY_LIBRARY]->text, settings[KEY_DRIVER]->text, &library);
-    if (status < 0)
-        return status;
-    status = list_platforms(module, wanted, &search);
+    TRY(open_library(module, settings[KEY_LIBRARY]->text, settings[KEY_DRIVER]->text, &library));
+    weir_status status = list_platforms(module, wanted, &search);
     if (status == WEIR_OK && module->listed_count == 0)
         status = explain_nothing(module, library, wanted, &search);
     if (status < 0)

@@ -27,6 +27,7 @@
 
 #include "backends/clc/clc.h"
 #include "base/lock.h"
+#include "base/try.h"
 
 // Timed records that a queue keeps.
 #define OCL_TIMING_HISTORY 4096

@@ -194,9 +194,7 @@ static weir_status submit_marker(struct ocl_queue *queue, cl_event *out_event)
 {
     const struct ocl_module *module = queue->device->module;
     struct ocl_commands *commands = &queue->commands;
-    weir_status status = commands->timing ? submit_waits(queue) : WEIR_OK;
-    if (status < 0)
-        return status;
+    TRY(commands->timing ? submit_waits(queue) : WEIR_OK);
     const cl_event *waits = commands->wait_count > 0 ? commands->waits : NULL;
     const cl_int code = module->cl.clEnqueueMarkerWithWaitList(queue->queue, commands->wait_count,
                                                                waits, out_event);
@@ -594,9 +592,7 @@ static weir_status find_cause(struct ocl_queue *queue, uint64_t sequence, weir_s
 weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence)
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
-    weir_status status = flush_to(queue, sequence);
-    if (status < 0)
-        return status;
+    TRY(flush_to(queue, sequence));
     return find_cause(queue, sequence, weir_kit_records_query(queue->records, sequence));
 }
 
@@ -604,9 +600,7 @@ weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uin
                            uint64_t timeout_ns)
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
-    weir_status status = flush_to(queue, sequence);
-    if (status < 0)
-        return status;
+    TRY(flush_to(queue, sequence));
     return find_cause(queue, sequence, weir_kit_records_wait(queue->records, sequence, timeout_ns));
 }
 

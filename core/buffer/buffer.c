@@ -535,9 +535,7 @@ weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, 
 weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, weir_access access,
                              const char *file, int line)
 {
-    weir_status status = check_host_use("weir_host_end", buffer, offset, size, access, file, line);
-    if (status < 0)
-        return status;
+    TRY(check_host_use("weir_host_end", buffer, offset, size, access, file, line));
     if (weir__takes_notes(buffer->member.device))
         (void)weir__host_note_access(WEIR_HOST_NOTE_END, buffer, offset, size, access,
                                      &(struct weir__host_caller){file, line, 0, NULL});

@@ -211,9 +211,7 @@ static weir_status post_part(struct transfer *transfer, struct slot *slot, char 
                              const char *from, size_t at, size_t size)
 {
     struct part *part = &slot->parts[slot->posted];
-    const weir_status status = note(transfer, WEIR_HOST_NOTE_BEGIN, slot, at, size);
-    if (status < 0)
-        return status;
+    TRY(note(transfer, WEIR_HOST_NOTE_BEGIN, slot, at, size));
     part->to = to + at;
     part->from = from + at;
     part->size = size;
@@ -462,10 +460,7 @@ static weir_status copy(const struct weir__role *role, weir_queue *queue, weir_b
                                       .download = dst,
                                       .size = size,
                                       .caller = {file, line, WEIR_HOST_NOTE_INTERNAL, role->call}};
-    const weir_status status =
-        check_transfer(role, queue, buffer, src ? src : dst, offset, size, file, line);
-    if (status < 0)
-        return status;
+    TRY(check_transfer(role, queue, buffer, src ? src : dst, offset, size, file, line));
     return size > 0 ? run_transfer(&transfer) : weir_queue_sync_at(queue, WEIR_FOREVER, file, line);
 }
 

@@ -282,9 +282,7 @@ static weir_status check(const struct call *call, struct weir_operation *out_ope
         return refuse(call, "use a queue of the communicator's device",
                       "%s: queue '%s' belongs to another device than the communicator",
                       name_of(call), weir__label_or_none(call->queue->member.object.label));
-    weir_status status = check_kind(call);
-    if (status < 0)
-        return status;
+    TRY(check_kind(call));
     begin(call->comm, call->params, call->file, call->line, out_operation);
     if (call->params->kind == WEIR_EXCHANGE)
         return check_exchanges(call, out_operation);
@@ -296,12 +294,10 @@ static weir_status check(const struct call *call, struct weir_operation *out_ope
 static weir_status submit(weir_queue *queue, weir_comm *comm, struct weir_operation *operation)
 {
     const uint64_t number = comm->number + weir_is_numbered(operation->u.collective.kind);
-    weir_status status = weir__comm_status(comm);
-    if (status < 0)
-        return status;
+    TRY(weir__comm_status(comm));
     operation->u.collective.number = number;
     operation->u.collective.turn = comm->next_turn;
-    status = weir__queue_submit(queue, operation);
+    weir_status status = weir__queue_submit(queue, operation);
     if (operation->sequence) {
         comm->number = number;
         comm->next_turn++;

@@ -311,9 +311,7 @@ static weir_status place_all(struct weir_inspect_place *place, weir_runtime *run
     struct weir_comm_params first = *params;
     first.rank = params->count ? params->rank : 0;
     first.count = params->count ? params->count : count;
-    weir_status status = find_place(runtime->config, &first, place);
-    if (status < 0)
-        return status;
+    TRY(find_place(runtime->config, &first, place));
     if (count > place->count - place->rank)
         return weir__fail(WEIR_ERROR_INVALID, "correct params.count, or the number of devices",
                           "%" PRIu32 " devices from rank %" PRIu32 " on do not fit into %" PRIu32
@@ -395,11 +393,9 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_comm_params, params, &known);
     WEIR_REFUSE_HOST_CALL_AT(file, line, params->label, "call it on a thread of the program's");
-    weir_status status = check_devices(devices, device_count, file, line);
-    if (status < 0)
-        return status;
+    TRY(check_devices(devices, device_count, file, line));
     struct joiner pattern = {.params = params, .file = weir__file_name(file), .line = line};
-    status = place_all(&pattern.place, devices[0]->runtime, params, device_count);
+    weir_status status = place_all(&pattern.place, devices[0]->runtime, params, device_count);
     if (status < 0) {
         weir__error_place(status, params->label, file, line);
         return status;
@@ -417,10 +413,8 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
 static weir_status split_group(weir_comm *comm, const struct weir_transport_split *split,
                                uint32_t turn, weir_comm *part)
 {
-    weir_status status = weir__comm_await_turn(comm, turn);
-    if (status < 0)
-        return status;
-    status = comm->transport->split(comm->group, split, &part->group);
+    TRY(weir__comm_await_turn(comm, turn));
+    weir_status status = comm->transport->split(comm->group, split, &part->group);
     if (status < 0) {
         weir__error_place(status, comm->member.object.label, split->file, split->line);
         status = weir__comm_blame(comm, status);

@@ -676,9 +676,7 @@ weir_status weir__pulse_start(weir_comm *comm, void *group)
     pulse->parts = (struct weir_transport_part *)(void *)(pulse->beats + comm->count);
     comm->pulse = pulse;
     // The first beat, so that the process of a rank is known whenever that rank ends.
-    const weir_status status = exchange_beats(pulse, false, comm->timeout_ns);
-    if (status < 0)
-        return status;
+    TRY(exchange_beats(pulse, false, comm->timeout_ns));
     if (weir_thread_start(&pulse->thread, run, pulse) != 0)
         return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
                           "no thread for communicator '%s'",

@@ -253,14 +253,12 @@ static weir_status open_device(weir_runtime *runtime, const struct weir_device_p
                                weir_device **out_device, const char *file, int line)
 {
     size_t index;
-    weir_status status = select_device(runtime, params ? params->select : NULL, &index);
-    if (status < 0)
-        return status;
+    TRY(select_device(runtime, params ? params->select : NULL, &index));
     weir_device *device = allocate_device(runtime, params && params->label ? params->label : "");
     if (!device)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a device object");
     device->index = index;
-    status = weir_device_describe(runtime, index, &device->info);
+    weir_status status = weir_device_describe(runtime, index, &device->info);
     if (status < 0)
         goto fail;
     const struct weir_device_setup setup = {.struct_size = sizeof setup,
@@ -306,10 +304,8 @@ weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_
     WEIR_LOOK_AT(file, line, runtime);
     if (params)
         WEIR_READ_PARAMS(file, line, weir_device_params, params, &known);
-    weir_status status = weir__runtime_enter(&runtime, file, line);
-    if (status < 0)
-        return status;
-    status = open_device(runtime, params, out_device, file, line);
+    TRY(weir__runtime_enter(&runtime, file, line));
+    weir_status status = open_device(runtime, params, out_device, file, line);
     if (status == WEIR_OK)
         return WEIR_OK;
     // The error stays that of the device, also if the runtime's end has one too.

@@ -89,11 +89,9 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
     if (weir__is_captured(event))
         return weir__capture_wait(queue, event, file, line);
     const struct weir__host_caller caller = {file, line, 0, "weir_queue_wait"};
-    weir_status status = find(event, queue->member.object.label, &caller, &producer);
-    if (status < 0)
-        return status;
+    TRY(find(event, queue->member.object.label, &caller, &producer));
     weir__queue_enter(queue);
-    status = wait_for(queue, producer, event, file, line);
+    weir_status status = wait_for(queue, producer, event, file, line);
     weir_lock_release(&queue->submit_lock);
     weir__registry_unpin(producer);
     return status;
@@ -104,12 +102,10 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
 static weir_status query(struct weir_event event, const struct weir__host_caller *caller)
 {
     weir_queue *queue;
-    weir_status status = find(event, NULL, caller, &queue);
-    if (status < 0)
-        return status;
+    TRY(find(event, NULL, caller, &queue));
     if (!queue)
         return weir__event_status(NULL, event);
-    status = weir__queue_query(queue, event.sequence);
+    weir_status status = weir__queue_query(queue, event.sequence);
     if (status != WEIR_NOT_READY && weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, event, status, caller);
     weir__registry_unpin(queue);
@@ -132,15 +128,14 @@ weir_status weir__event_sync(struct weir_event event, uint64_t timeout_ns,
     weir_queue *queue;
     WEIR_REFUSE_HOST_CALL_OF(caller->function, caller->file, caller->line, NULL,
                              "submit a wait to the queue instead");
-    weir_status status = find(event, NULL, caller, &queue);
-    if (status < 0)
-        return status;
+    TRY(find(event, NULL, caller, &queue));
     if (!queue)
         return weir__event_status(NULL, event);
     const bool was_complete = weir__queue_is_past(queue, event.sequence);
     // In debug mode a long wait is told of once.
     const bool tells = weir__debugging() && timeout_ns > WEIR__AWAITED_TOLD_NS;
-    status = weir__queue_await(queue, event.sequence, tells ? WEIR__AWAITED_TOLD_NS : timeout_ns);
+    weir_status status =
+        weir__queue_await(queue, event.sequence, tells ? WEIR__AWAITED_TOLD_NS : timeout_ns);
     if (tells && status == WEIR_TIMEOUT) {
         const uint64_t left_ns = timeout_ns - WEIR__AWAITED_TOLD_NS;
         weir__awaited_tell(queue, event.sequence, caller);

@@ -287,9 +287,7 @@ static weir_status note_in(struct weir__capture *capture, const weir_queue *queu
         records[capture->record_count++] = capture->branches[branch].end;
         return WEIR_OK;
     }
-    const weir_status status = check_kind(queue, operation);
-    if (status < 0)
-        return status;
+    TRY(check_kind(queue, operation));
     if (operation->flags & WEIR_OPERATION_EMPTY)
         capture->branches[branch].last = EMPTY_NODE;
     else if (!add_node(capture, branch, operation))

@@ -331,10 +331,9 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
     operation.u.graph.node_count = graph->parts.node_count;
     operation.u.graph.branch_count = graph->parts.branch_count;
     const bool elsewhere = graph->launched.queue != queue->member.object.id;
-    weir_status status = begin_comms(&graph->comms, &operation);
-    if (status < 0)
-        return status;
-    status = submit_launch(queue, &operation, elsewhere ? graph->launched : (struct weir_event){0});
+    TRY(begin_comms(&graph->comms, &operation));
+    weir_status status =
+        submit_launch(queue, &operation, elsewhere ? graph->launched : (struct weir_event){0});
     end_comms(&graph->comms, &operation);
     if (status < 0 && operation.sequence && graph->comms.count) {
         graph->comms.comms[0].comm->ops->skip(&operation);

@@ -115,9 +115,7 @@ weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap
     WEIR_ENTER_FOR(file, line, out_queue, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_queue_wrap_params, params, &known);
-    weir_status status = refuse_native(device, "weir_queue_wrap", params->label, file, line);
-    if (status < 0)
-        return status;
+    TRY(refuse_native(device, "weir_queue_wrap", params->label, file, line));
     if (!params->native)
         return weir__fail_at(file, line, params->label, WEIR_ERROR_INVALID,
                              "CUDA's default stream is CU_STREAM_LEGACY, which is 1",
@@ -129,7 +127,8 @@ weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap
     struct weir_queue_setup setup = {.struct_size = sizeof setup,
                                      .timing = params->timing,
                                      .native = params->native};
-    status = weir__queue_open(device, params->label, WEIR__OWNED_BY_USER, &setup, out_queue);
+    weir_status status =
+        weir__queue_open(device, params->label, WEIR__OWNED_BY_USER, &setup, out_queue);
     WEIR_RETURN_CREATED(file, line, out_queue, status);
 }
 
@@ -140,15 +139,13 @@ weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_pa
     WEIR_ENTER_FOR(file, line, out_buffer, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_adopt_params, params, &known);
-    weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, file, line);
-    if (status < 0)
-        return status;
+    TRY(refuse_native(device, "weir_buffer_adopt", params->label, file, line));
     WEIR_REQUIRE_AT(file, line, params->label, params->native);
     const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
                                             .size = params->size,
                                             .placement = WEIR_PLACE_DEVICE,
                                             .native = params->native};
-    status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
+    weir_status status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
     WEIR_RETURN_CREATED(file, line, out_buffer, status);
 }
 
@@ -431,9 +428,7 @@ static weir_status set_host(weir_device *device, const DLTensor *tensor,
     struct weir_native_device native = {0};
     setup->placement = WEIR_PLACE_HOST;
     if (device->limits.native && tensor->device.device_type == kDLCUDAHost) {
-        weir_status status = native_device(device, "weir_dlpack_import", "", &native);
-        if (status < 0)
-            return status;
+        TRY(native_device(device, "weir_dlpack_import", "", &native));
     }
     // CUDA cannot pin memory that is already pinned.
     if (native.dlpack == kDLCUDA)
@@ -450,9 +445,7 @@ static weir_status set_device(weir_device *device, const char *label, const DLTe
     struct weir_native_device native = {0};
     char what[64];
     snprintf(what, sizeof what, "weir_dlpack_import of device type %d", type);
-    weir_status status = native_device(device, what, label, &native);
-    if (status < 0)
-        return status;
+    TRY(native_device(device, what, label, &native));
     if (type != native.dlpack)
         return weir__invalid(
             label, "open a device of the tensor's backend, or move it to the host first",
@@ -483,9 +476,7 @@ static weir_status import_tensor(weir_device *device, const char *label,
 {
     const DLTensor *from = &tensor->dl_tensor;
     int64_t count = 0;
-    weir_status status = check_tensor(label, from, &count);
-    if (status < 0)
-        return status;
+    TRY(check_tensor(label, from, &count));
 
     uint64_t size;
     const uint64_t each = element_bytes(from->dtype.bits, from->dtype.lanes);
@@ -497,7 +488,8 @@ static weir_status import_tensor(weir_device *device, const char *label,
         __builtin_add_overflow(size, from->byte_offset, &size))
         size = UINT64_MAX;
     setup.size = (size_t)size;
-    status = is_of_host ? set_host(device, from, &setup) : set_device(device, label, from, &setup);
+    weir_status status =
+        is_of_host ? set_host(device, from, &setup) : set_device(device, label, from, &setup);
     if (status == WEIR_OK)
         status = weir__buffer_make(device, label, &setup, false, &buffer);
     if (status < 0)

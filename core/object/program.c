@@ -354,9 +354,7 @@ static weir_status check_range(const struct place *place, const struct weir_argu
             return status;
     }
     if ((uintptr_t)buffer->pointer % 128 != 0) {
-        const weir_status status = check_base(place, argument);
-        if (status < 0)
-            return status;
+        TRY(check_base(place, argument));
     }
     if (buffer->placement == WEIR_PLACE_HOST && !limits->host_in_kernels)
         return refuse(place, "a HOST buffer",

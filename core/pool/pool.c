@@ -550,9 +550,7 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
         return weir__queue_refuse_capturing(queue, file, line, "memory cannot be allocated in one",
                                             "allocate it before the capture");
     struct request request = {pool, queue, size, 0, 0, file, line};
-    weir_status status = check_allocate(&request);
-    if (status < 0)
-        return status;
+    TRY(check_allocate(&request));
     request.class_index = class_of(size, &request.capacity);
     const uint64_t most = pool->member.device->limits.max_buffer_bytes;
     if (request.capacity > most || request.capacity < size)
@@ -560,7 +558,7 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
 
     struct weir__block *block = NULL;
     bool blocked = false;
-    status = allocate(&request, NULL, &block);
+    weir_status status = allocate(&request, NULL, &block);
     if (status == WEIR_OK && !block && ask(pool, request.class_index, &blocked))
         status = allocate(&request, NULL, &block);
     if (status == WEIR_OK && !block)
@@ -645,14 +643,12 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, buffer);
     WEIR_LOOK_AT(file, line, *buffer);
     WEIR_REFUSE_CALLBACK(queue, file, line);
-    weir_status status = check_free(queue, *buffer, file, line);
-    if (status < 0)
-        return status;
+    TRY(check_free(queue, *buffer, file, line));
 
     struct weir__block *orphan = NULL;
     bool freed;
     weir__queue_enter(queue);
-    status = free_locked(queue, (*buffer)->block, file, line, &freed, &orphan);
+    weir_status status = free_locked(queue, (*buffer)->block, file, line, &freed, &orphan);
     weir_lock_release(&queue->submit_lock);
     if (freed)
         *buffer = NULL;

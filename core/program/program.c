@@ -189,9 +189,7 @@ static weir_status check_params(const struct weir_program_params *params)
     if (includes_files(params->options))
         return weir__invalid(label, "put the text of included files into the source",
                              "weir_program_create: the options have -I ('%s')", params->options);
-    weir_status status = check_devices(params);
-    if (status < 0)
-        return status;
+    TRY(check_devices(params));
     return params->bundle ? check_bundle(params->bundle, label) : WEIR_OK;
 }
 

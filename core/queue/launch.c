@@ -182,11 +182,9 @@ weir_status weir__operation_launch(const struct weir__caller *caller,
     block = without_zeros(block);
     if (!extents_fit(kernel, &grid, &block))
         return check_extents(caller, kernel, &grid, &block);
-    weir_status status = weir__kernel_check(kernel, &operation->u.launch.arguments,
-                                            operation->u.launch.argument_count, caller->peers,
-                                            widened, caller->file, caller->line);
-    if (status < 0)
-        return status;
+    TRY(weir__kernel_check(kernel, &operation->u.launch.arguments,
+                           operation->u.launch.argument_count, caller->peers, widened, caller->file,
+                           caller->line));
     operation->u.launch.grid = grid;
     operation->u.launch.block = block;
     if (grid.x == 0)
@@ -502,10 +500,8 @@ WEIR_COLD static weir_status look_at_launch(const char *function, const weir_que
 {
     struct weir_operation launch = *given;
     const size_t count = launch.u.launch.argument_count;
-    const weir_status status =
-        weir__enter_arguments(function, launch.file, launch.line, launch.u.launch.arguments, count);
-    if (status < 0)
-        return status;
+    TRY(weir__enter_arguments(function, launch.file, launch.line, launch.u.launch.arguments,
+                              count));
     launch.u.launch.kernel = weir__kernel_on(launch.u.launch.kernel, queue->member.device);
     if (block.x == 0 || !launch.u.launch.kernel || (count && !launch.u.launch.arguments))
         return WEIR_OK; // refused

@@ -92,10 +92,8 @@ static weir_status describe_copy(const struct weir__caller *caller, weir_buffer 
                                  size_t size, struct weir_operation *out_operation)
 {
     static const struct weir__role to = {"copy", "dst"}, from = {"copy", "src"};
-    weir_status status = check_side(caller, &to, dst, dst_offset, size, src);
-    if (status < 0)
-        return status;
-    status = check_side(caller, &from, src, src_offset, size, dst);
+    TRY(check_side(caller, &to, dst, dst_offset, size, src));
+    weir_status status = check_side(caller, &from, src, src_offset, size, dst);
     if (status < 0)
         return status;
     weir__operation_begin(out_operation, WEIR_OPERATION_COPY, size ? 0 : WEIR_OPERATION_EMPTY,
@@ -438,10 +436,8 @@ weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params 
     for (size_t i = 0; weir__is_unusual() && i < params->range_count; i++)
         WEIR_LOOK_AT(file, line, params->ranges[i].buffer);
     const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status = describe_note(&caller, params, &operation);
-    if (status < 0)
-        return status;
-    status = weir__queue_submit(queue, &operation);
+    TRY(describe_note(&caller, params, &operation));
+    weir_status status = weir__queue_submit(queue, &operation);
     if (status == WEIR_OK && out_note)
         *out_note = operation.sequence;
     return status;

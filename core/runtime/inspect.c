@@ -132,9 +132,7 @@ static weir_status check_sections(const weir_runtime *runtime)
         bool is_known = false;
         if (!is_of_module(runtime, name))
             continue;
-        weir_status status = check_module_section(runtime, name, &is_known);
-        if (status < 0)
-            return status;
+        TRY(check_module_section(runtime, name, &is_known));
         all = all && is_known;
         if (is_known)
             known[count++] = name;
@@ -227,14 +225,12 @@ static weir_status tell_sections(struct inspection *it, const struct weir_open_p
 {
     weir_runtime *runtime = it->runtime;
     const char *name;
-    weir_status status = weir__runtime_take_sections(runtime, params);
-    if (status < 0)
-        return status;
+    TRY(weir__runtime_take_sections(runtime, params));
     for (size_t i = 0; i < runtime->section_count; i++) {
         const struct weir__declared *declared = &runtime->sections[i];
         tell_settings(it, declared->section.name, declared->section.key_count, declared->settings);
     }
-    status = tell_list(it, "plugins");
+    weir_status status = tell_list(it, "plugins");
     if (status == WEIR_OK)
         status = tell_list(it, "backend");
     for (size_t i = 0; status == WEIR_OK && (name = weir__config_section_name(runtime->config, i));

@@ -36,9 +36,7 @@ static weir_status load(weir_runtime *runtime)
         transport->settings = weir__runtime_take_module(runtime, &loaded.module, true);
     if (!transport->settings)
         return weir_last_error()->status;
-    status = loaded.transport.open(&weir__host, transport->settings, &transport->state);
-    if (status < 0)
-        return status;
+    TRY(loaded.transport.open(&weir__host, transport->settings, &transport->state));
     transport->table = loaded.transport;
     transport->ops = &transport->table;
     return WEIR_OK;
@@ -221,12 +219,10 @@ static weir_status try_backend(weir_runtime *runtime, struct weir__loaded *modul
                                uint32_t plugin_count, const char *name)
 {
     uint32_t failed;
-    weir_status status = weir__loader_load(name, WEIR_MODULE_BACKEND,
-                                           weir__config_weir(runtime->config, "module_path")->text,
-                                           &weir__host, runtime->report, &modules[plugin_count]);
-    if (status < 0)
-        return status;
-    status = open_chain(runtime, modules, plugin_count + 1, &failed);
+    TRY(weir__loader_load(name, WEIR_MODULE_BACKEND,
+                          weir__config_weir(runtime->config, "module_path")->text, &weir__host,
+                          runtime->report, &modules[plugin_count]));
+    weir_status status = open_chain(runtime, modules, plugin_count + 1, &failed);
     if (status < 0) {
         weir__load_report_opened(runtime->report, modules[failed].module.name, NULL, 0,
                                  weir_last_error_text());
@@ -286,12 +282,9 @@ static weir_status load_modules(weir_runtime *runtime)
     WEIR_IGNORE(
         weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count));
     for (size_t i = 0; i < plugin_count; i++) {
-        const weir_status status =
-            weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
+        TRY(weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
                               weir__config_weir(runtime->config, "module_path")->text, &weir__host,
-                              runtime->report, &modules[i]);
-        if (status < 0)
-            return status;
+                              runtime->report, &modules[i]));
     }
     return open_first_backend(runtime, modules, (uint32_t)plugin_count, backend_names,
                               backend_count);

@@ -8,6 +8,7 @@
 #include <weir/status.h>
 
 #include "base/cold.h"
+#include "base/try.h"
 
 // Starts a fresh detail with a formatted message, for a call about an object, made at file:line. All but the status and the
 // format may be NULL.
