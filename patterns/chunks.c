@@ -638,12 +638,10 @@ weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
 {
     *out_done = (struct weir_event){0, 0};
 
-    weir_status status = check_run(chunks, after, count);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_run(chunks, after, count));
     weir_runtime *runtime = weir_device_runtime(chunks->params.device);
     weir_region_push(runtime, chunks->summary, WEIR_NO_NUMBER);
-    status = wait_before(chunks, after, count);
+    weir_status status = wait_before(chunks, after, count);
     weir_region_pop(runtime);
     if (status != WEIR_OK)
         return status;

@@ -128,10 +128,8 @@ static weir_status move(void *user)
     const struct call *call = user;
     const struct room *room = call->room;
     void *from, *to;
-    weir_status status = weir_host_begin(room->down, 0, call->size, WEIR_ACCESS_READ, &from);
-    if (status != WEIR_OK)
-        return status;
-    status = weir_host_begin(room->up, 0, call->size, WEIR_ACCESS_WRITE, &to);
+    TRY(weir_host_begin(room->down, 0, call->size, WEIR_ACCESS_READ, &from));
+    weir_status status = weir_host_begin(room->up, 0, call->size, WEIR_ACCESS_WRITE, &to);
     if (status == WEIR_OK) {
         memcpy(to, from, call->size);
         status = weir_host_end(room->up, 0, call->size, WEIR_ACCESS_WRITE);
@@ -150,9 +148,7 @@ static weir_status await_room(weir_device_link *link)
             continue;
         before->end = (struct weir_event){0};
         WEIR_IGNORE(weir_queue_sync(link->queue, WEIR_FOREVER));
-        const weir_status status = weir_queue_recover(link->queue);
-        if (status < 0)
-            return status;
+        TRY(weir_queue_recover(link->queue));
     }
     if (link->copies < ROOMS)
         return WEIR_OK;
@@ -192,13 +188,11 @@ static weir_status copy_through_host(weir_device_link *link, weir_queue *queue, 
     struct call *call = &link->calls[link->copies % CALLS];
     struct weir_event now;
     // A queue that has failed takes nothing, and the rooms stay with their latest copies.
-    weir_status status = weir_queue_record(queue, &now);
-    if (status < 0)
-        return status;
+    TRY(weir_queue_record(queue, &now));
     if (call->end.sequence != 0)
         WEIR_IGNORE(weir_event_sync(call->end, WEIR_FOREVER));
     *call = (struct call){.room = &link->rooms[link->copies % ROOMS], .size = size};
-    status = copy_down(link, call, queue, now, src, src_offset);
+    weir_status status = copy_down(link, call, queue, now, src, src_offset);
     if (status == WEIR_OK)
         status = weir_queue_host_call(queue, move, call);
     if (status == WEIR_OK)

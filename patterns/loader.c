@@ -96,10 +96,8 @@ static weir_status fill(weir_loader *loader, struct weir__entry *entry)
     // If that copy failed, the consumer of its batch got the error.
     if (entry->copied.sequence > 0)
         WEIR_IGNORE(weir_event_sync(entry->copied, WEIR_FOREVER));
-    weir_status status = weir_host_begin(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE, &memory);
-    if (status != WEIR_OK)
-        return status;
-    status = ask_source(loader, entry, memory);
+    TRY(weir_host_begin(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE, &memory));
+    weir_status status = ask_source(loader, entry, memory);
     weir_status end = weir_host_end(entry->pinned, 0, capacity, WEIR_ACCESS_WRITE);
     return status == WEIR_OK ? end : status;
 }

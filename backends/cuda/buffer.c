@@ -406,11 +406,9 @@ static weir_status check_place(const struct cu_buffer *buffer, CUdeviceptr nativ
 // Within the device's context.
 static weir_status adopt(struct cu_buffer *buffer, CUdeviceptr native, weir_placement placement)
 {
-    weir_status status = check_place(buffer, native, placement);
-    if (status == WEIR_OK && placement == WEIR_PLACE_DEVICE)
-        status = check_range(buffer, native);
-    if (status < 0)
-        return status;
+    TRY(check_place(buffer, native, placement));
+    if (placement == WEIR_PLACE_DEVICE)
+        TRY(check_range(buffer, native));
     buffer->adopted = true;
     if (placement == WEIR_PLACE_HOST)
         buffer->pointer = (char *)(uintptr_t)native;
@@ -434,9 +432,8 @@ static weir_status create(struct cu_buffer *buffer, const struct weir_buffer_set
         return wrap(buffer, setup->user_pointer);
     const size_t size = weir_kit_block_size(buffer->size);
     buffer->block = weir_kit_block_take(blocks_of(buffer), size, size);
-    weir_status status = buffer->block ? WEIR_OK : create_block(buffer, size);
-    if (status < 0)
-        return status;
+    if (!buffer->block)
+        TRY(create_block(buffer, size));
     if (!buffer->managed) {
         buffer->pointer = buffer->block->pointer;
         return find_address(buffer);

@@ -141,11 +141,8 @@ static weir_status start(struct cu_module *module, const struct weir_setting *co
     CU_TRY(&trial, cuInit, 0);
     if (trial.code == CUDA_ERROR_NO_DEVICE)
         return explain_no_device(module, trial.code);
-    weir_status status = cu_tried(&trial, "the NVIDIA driver (%s) does not start", module->driver);
-    if (status == WEIR_OK)
-        status = list_devices(module);
-    if (status < 0)
-        return status;
+    TRY(cu_tried(&trial, "the NVIDIA driver (%s) does not start", module->driver));
+    TRY(list_devices(module));
     module->nccl.setting = settings[KEY_NCCL]->text;
     module->cupti = settings[KEY_CUPTI]->text;
     module->spin = strcmp(settings[KEY_SYNC]->text, "spin") == 0;

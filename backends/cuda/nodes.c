@@ -162,9 +162,7 @@ static weir_status build_child(struct cu_builder *builder, const struct weir_ope
     struct cu_capture capture = {.device = builder->device, .call = operation};
     TRY(cu_capture_begin(&capture));
     const struct cu_queue queue = {.device = builder->device, .stream = capture.stream};
-    weir_status status = cu_capture_end(&capture, cu_call_native(&queue, operation));
-    if (status < 0)
-        return status;
+    TRY(cu_capture_end(&capture, cu_call_native(&queue, operation)));
     builder->device->module->host->count_driver_object();
     return cu_add_part(builder, &(struct cu_part){.kind = CU_PART_CHILD, .u.child = capture.graph});
 }

@@ -289,15 +289,12 @@ static weir_status load_compiled(const struct cu_program *program)
     for (uint32_t i = 0; i < count; i++) {
         CUfunction function;
         bool found;
-        weir_status status = find_function(program, all->kernels[i].name, &function, &found);
-        if (status == WEIR_OK && found)
-            status = load_function(program, all->kernels[i].name, function);
-        if (status == WEIR_OK && found)
-            status = check_parameters(program, &all->kernels[i], function);
-        if (status < 0)
-            return status;
-        if (found)
-            all->kernels[kept++] = all->kernels[i];
+        TRY(find_function(program, all->kernels[i].name, &function, &found));
+        if (!found)
+            continue;
+        TRY(load_function(program, all->kernels[i].name, function));
+        TRY(check_parameters(program, &all->kernels[i], function));
+        all->kernels[kept++] = all->kernels[i];
     }
     all->kernel_count = kept;
     if (kept > 0 || count == 0)
@@ -420,13 +417,10 @@ static weir_status find_and_prepare(const struct cu_program *program, struct cu_
     const char *name = signature->name;
     struct cu_trial trial = {.device = program->device};
     CU_TRY(&trial, cuModuleGetFunction, &kernel->function, program->module, name);
-    weir_status status = cu_tried(&trial, "load kernel '%s'", name);
-    if (status == WEIR_OK)
-        status = load_function(program, name, kernel->function);
-    if (status == WEIR_OK && !program->signatures)
-        status = check_parameters(program, signature, kernel->function);
-    if (status < 0)
-        return status;
+    TRY(cu_tried(&trial, "load kernel '%s'", name));
+    TRY(load_function(program, name, kernel->function));
+    if (!program->signatures)
+        TRY(check_parameters(program, signature, kernel->function));
     return prepare(program, kernel, name, info);
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/lock.h"
+#include "base/try.h"
 
 // A ring grows if more than half of it is in use, and up to a size at which queries cost a few nanoseconds a record
 // if so many looks at a full one had to ask the driver: to create an event takes 0.8 us on an H200, a query 0.2 to
@@ -256,9 +257,7 @@ weir_status weir_kit_records_add(weir_kit_records *records, uint64_t sequence)
     if (is_full(records))
         return weir_host_no_memory(records->host, "the records of a queue");
     struct record *record = record_at(records, records->recorded); // no other thread reads it yet
-    weir_status status = records->ops->record(records->queue, &record->native);
-    if (status < 0)
-        return status;
+    TRY(records->ops->record(records->queue, &record->native));
     weir_lock_take(&records->lock);
     record->sequence = sequence;
     records->recorded++;
@@ -335,9 +334,7 @@ weir_status weir_kit_records_time(weir_kit_records *records, uint64_t sequence,
 {
     struct record_time time = {0};
     *out_time_ns = 0;
-    weir_status status = weir_kit_records_query(records, sequence);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir_kit_records_query(records, sequence));
     weir_lock_take(&records->lock);
     const uint64_t end = records->recorded;
     const uint64_t number =

@@ -213,11 +213,9 @@ static weir_status start(struct ocl_module *module, const struct weir_setting *c
     struct search search = {.matched = false};
 
     TRY(open_library(module, settings[KEY_LIBRARY]->text, settings[KEY_DRIVER]->text, &library));
-    weir_status status = list_platforms(module, wanted, &search);
-    if (status == WEIR_OK && module->listed_count == 0)
-        status = explain_nothing(module, library, wanted, &search);
-    if (status < 0)
-        return status;
+    TRY(list_platforms(module, wanted, &search));
+    if (module->listed_count == 0)
+        TRY(explain_nothing(module, library, wanted, &search));
     module->build_options = settings[KEY_BUILD_OPTIONS]->text;
     if (settings[KEY_CACHE]->integer)
         module->cache = weir_kit_cache_open(module->host, "opencl", settings[KEY_CACHE_DIR]->text);

@@ -519,13 +519,10 @@ weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, 
 {
     WEIR_REQUIRE_AT(file, line, NULL, out_pointer);
     *out_pointer = NULL;
-    weir_status status =
-        check_host_use("weir_host_begin", buffer, offset, size, access, file, line);
-    if (status == WEIR_OK && weir__takes_notes(buffer->member.device))
-        status = weir__host_note_access(WEIR_HOST_NOTE_BEGIN, buffer, offset, size, access,
-                                        &(struct weir__host_caller){file, line, 0, NULL});
-    if (status < 0)
-        return status;
+    TRY(check_host_use("weir_host_begin", buffer, offset, size, access, file, line));
+    if (weir__takes_notes(buffer->member.device))
+        TRY(weir__host_note_access(WEIR_HOST_NOTE_BEGIN, buffer, offset, size, access,
+                                   &(struct weir__host_caller){file, line, 0, NULL}));
     if (buffer->view)
         view_access(buffer->view, offset, size, access, 1, file, line);
     *out_pointer = (buffer->view ? buffer->view->base : buffer->pointer) + offset;

@@ -328,13 +328,11 @@ weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
     // Of other headers; read from here on only.
     if (params->struct_size != sizeof *params)
         WEIR_READ_PARAMS(file, line, weir_collective_params, params, &known);
-    weir_status status = weir__is_unusual() ? enter(params, file, line) : WEIR_OK;
-    if (status == WEIR_OK)
-        status = check(&(struct call){comm, queue, params, file, line}, &operation);
-    if (status < 0)
-        return status;
+    if (weir__is_unusual())
+        TRY(enter(params, file, line));
+    TRY(check(&(struct call){comm, queue, params, file, line}, &operation));
     weir_lock_take(&comm->submit_lock);
-    status = submit(queue, comm, &operation);
+    weir_status status = submit(queue, comm, &operation);
     weir_lock_release(&comm->submit_lock);
     if (status < 0 && operation.sequence) {
         comm->ops->skip(&operation);

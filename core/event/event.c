@@ -351,11 +351,8 @@ weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event 
     uint64_t from_ns, to_ns;
     WEIR_REQUIRE_AT(file, line, NULL, out_elapsed_ns);
     *out_elapsed_ns = 0;
-    weir_status status = read_time(begin, &caller, &from_ns, &first);
-    if (status == WEIR_OK)
-        status = read_time(end, &caller, &to_ns, &second);
-    if (status != WEIR_OK)
-        return status;
+    TRY(read_time(begin, &caller, &from_ns, &first));
+    TRY(read_time(end, &caller, &to_ns, &second));
     if (first != second)
         return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
                              "record both on queues of one device",

@@ -334,14 +334,9 @@ static weir_status export_tensor(const struct weir_tensor *tensor,
             label, "copy it into a buffer of weir_buffer_create()",
             "weir_dlpack_export: the buffer is of a pool, which may give its memory to "
             "others while the tensor is used");
-    weir_status status =
-        check_element("weir_dlpack_export", label, tensor->element, tensor->bits, lanes);
-    if (status == WEIR_OK)
-        status = check_shape("weir_dlpack_export", label, tensor->dimensions, tensor->shape);
-    if (status == WEIR_OK)
-        status = check_strides(label, tensor);
-    if (status < 0)
-        return status;
+    TRY(check_element("weir_dlpack_export", label, tensor->element, tensor->bits, lanes));
+    TRY(check_shape("weir_dlpack_export", label, tensor->dimensions, tensor->shape));
+    TRY(check_strides(label, tensor));
     if (tensor->bits > UINT8_MAX || lanes > UINT16_MAX)
         return weir__invalid(label, NULL,
                              "weir_dlpack_export: DLPack has no elements of %" PRIu32
@@ -351,7 +346,7 @@ static weir_status export_tensor(const struct weir_tensor *tensor,
     struct exported *exported = weir__allocate(sizeof *exported);
     if (!exported)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a tensor");
-    status = fill_layout(tensor, exported);
+    weir_status status = fill_layout(tensor, exported);
     if (status == WEIR_OK)
         status = fill_place(tensor, &exported->tensor.dl_tensor);
     if (status < 0) {
@@ -410,16 +405,13 @@ static weir_status check_dense(const char *label, const DLTensor *tensor, int64_
 static weir_status check_tensor(const char *label, const DLTensor *tensor, int64_t *out_count)
 {
     static const char function[] = "weir_dlpack_import";
-    weir_status status =
-        check_element(function, label, tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
-    if (status == WEIR_OK)
-        status = check_shape(function, label, tensor->ndim, tensor->shape);
-    if (status == WEIR_OK)
-        status = check_dense(label, tensor, out_count);
-    if (status == WEIR_OK && !tensor->data)
-        status = weir__invalid(label, "import a tensor that has memory",
-                               "%s: the tensor's data is NULL", function);
-    return status;
+    TRY(check_element(function, label, tensor->dtype.code, tensor->dtype.bits,
+                      tensor->dtype.lanes));
+    TRY(check_shape(function, label, tensor->ndim, tensor->shape));
+    TRY(check_dense(label, tensor, out_count));
+    return !tensor->data ? weir__invalid(label, "import a tensor that has memory",
+                                         "%s: the tensor's data is NULL", function)
+                         : WEIR_OK;
 }
 
 static weir_status set_host(weir_device *device, const DLTensor *tensor,
@@ -488,12 +480,8 @@ static weir_status import_tensor(weir_device *device, const char *label,
         __builtin_add_overflow(size, from->byte_offset, &size))
         size = UINT64_MAX;
     setup.size = (size_t)size;
-    weir_status status =
-        is_of_host ? set_host(device, from, &setup) : set_device(device, label, from, &setup);
-    if (status == WEIR_OK)
-        status = weir__buffer_make(device, label, &setup, false, &buffer);
-    if (status < 0)
-        return status;
+    TRY(is_of_host ? set_host(device, from, &setup) : set_device(device, label, from, &setup));
+    TRY(weir__buffer_make(device, label, &setup, false, &buffer));
     buffer->gone = end_import;
     buffer->gone_user = tensor;
     *out_tensor = (struct weir_tensor){

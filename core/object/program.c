@@ -349,9 +349,7 @@ static weir_status check_range(const struct place *place, const struct weir_argu
         return refuse(place, "an empty range", "give it the bytes that the kernel uses");
     if (argument->offset != 0 && limits->argument_alignment_bytes &&
         argument->offset % limits->argument_alignment_bytes) {
-        const weir_status status = check_offset(place, argument);
-        if (status < 0)
-            return status;
+        TRY(check_offset(place, argument));
     }
     if ((uintptr_t)buffer->pointer % 128 != 0) {
         TRY(check_base(place, argument));

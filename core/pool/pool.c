@@ -515,11 +515,8 @@ static weir_status make_and_allocate(const struct request *request, bool blocked
 {
     weir_pool *pool = request->pool;
     struct weir__block *fresh = NULL;
-    weir_status status = make(request, &fresh);
-    if (status == WEIR_OK)
-        status = allocate(request, fresh, out_block);
-    if (status < 0)
-        return status;
+    TRY(make(request, &fresh));
+    TRY(allocate(request, fresh, out_block));
     weir_lock_take(&pool->lock);
     pool->counts.allocations++;
     pool->counts.blocked += blocked;

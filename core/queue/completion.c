@@ -402,9 +402,8 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
     // counts too, for the producer's own waits.
     const bool is_over =
         wait.order ? complete && weir__completion_failed_from(producer) > event.sequence : implied;
-    weir_status status = is_over ? WEIR_OK : note_wait(queue, &wait);
-    if (status < 0)
-        return status;
+    if (!is_over)
+        TRY(note_wait(queue, &wait));
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
                           (flags & ~WEIR__WAIT_ORDERS) | (implied ? WEIR_OPERATION_IMPLIED : 0u),

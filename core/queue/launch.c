@@ -221,12 +221,9 @@ static weir_status find(weir_kernel *kernel, struct weir_extent block, size_t lo
         return weir__invalid(kernel->member.object.label, "a block has at least one work-item",
                              "occupancy: block.x is 0");
     block = without_zeros(block);
-    weir_status status = check_extents(&caller, kernel, &grid, &block);
-    if (status == WEIR_OK)
-        status = check_local(kernel, local_bytes);
-    if (status < 0)
-        return status;
-    status = ask_occupancy(kernel, block, local_bytes, out_occupancy);
+    TRY(check_extents(&caller, kernel, &grid, &block));
+    TRY(check_local(kernel, local_bytes));
+    weir_status status = ask_occupancy(kernel, block, local_bytes, out_occupancy);
     if (status < 0)
         weir__error_place(status, kernel->member.object.label, NULL, 0);
     return status;

@@ -93,9 +93,7 @@ static weir_status describe_copy(const struct weir__caller *caller, weir_buffer 
 {
     static const struct weir__role to = {"copy", "dst"}, from = {"copy", "src"};
     TRY(check_side(caller, &to, dst, dst_offset, size, src));
-    weir_status status = check_side(caller, &from, src, src_offset, size, dst);
-    if (status < 0)
-        return status;
+    TRY(check_side(caller, &from, src, src_offset, size, dst));
     weir__operation_begin(out_operation, WEIR_OPERATION_COPY, size ? 0 : WEIR_OPERATION_EMPTY,
                           caller->file, caller->line);
     weir_box_row(&out_operation->u.box, dst, dst_offset, src, src_offset, size);
@@ -247,12 +245,9 @@ weir_status weir__operation_box(const struct weir__caller *caller, const char *c
     if (fills && (bytes == 0 || bytes > 16 || (bytes & (bytes - 1))))
         return weir__refuse(caller, caller->label, "pass sizeof of the value that is repeated",
                             "%s: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", call, bytes);
-    weir_status status =
-        check_volume(caller, &to, &box->dst, width, height, depth, box->src.buffer);
-    if (status == WEIR_OK && !fills)
-        status = check_volume(caller, &from, &box->src, width, height, depth, box->dst.buffer);
-    if (status < 0)
-        return status;
+    TRY(check_volume(caller, &to, &box->dst, width, height, depth, box->src.buffer));
+    if (!fills)
+        TRY(check_volume(caller, &from, &box->src, width, height, depth, box->dst.buffer));
     if (fills && (box->dst.offset | width | (height > 1 ? box->dst.pitch : 0)) % bytes)
         return refuse_multiples(caller, call, box);
     if (width == 0 || height == 0 || depth == 0)
@@ -295,11 +290,9 @@ static weir_status describe_note(const struct weir__caller *caller,
                                  struct weir_operation *out_operation)
 {
     for (size_t i = 0; i < params->range_count; i++) {
-        const weir_status status = is_plain_range(caller, &params->ranges[i])
-                                       ? WEIR_OK
-                                       : check_note_range(caller, i, &params->ranges[i]);
-        if (status < 0)
-            return status;
+        TRY(is_plain_range(caller, &params->ranges[i])
+                ? WEIR_OK
+                : check_note_range(caller, i, &params->ranges[i]));
     }
     weir__operation_begin(out_operation, WEIR_OPERATION_NOTE, 0, caller->file, caller->line);
     out_operation->u.note.name = weir__file_name(params->name);

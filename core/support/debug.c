@@ -277,10 +277,7 @@ weir_status weir__enter_arguments(const char *function, const char *file, int li
             continue;
         char name[32];
         snprintf(name, sizeof name, "argument %zu", i);
-        const weir_status status =
-            check(&call, &(struct weir__use){arguments[i].buffer, "buffer", name}, false);
-        if (status < 0)
-            return status;
+        TRY(check(&call, &(struct weir__use){arguments[i].buffer, "buffer", name}, false));
     }
     return WEIR_OK;
 }

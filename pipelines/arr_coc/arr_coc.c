@@ -400,10 +400,8 @@ static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
     struct weir_arr_coc_frame *frame = frame_pointer;
     void *rgb;
 
-    weir_status status = weir_host_begin(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE, &rgb);
-    if (status < 0)
-        return status;
-    status = frame->load(frame->user, rgb, a->rgb_size, &slot->width, &slot->height);
+    TRY(weir_host_begin(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE, &rgb));
+    weir_status status = frame->load(frame->user, rgb, a->rgb_size, &slot->width, &slot->height);
     WEIR_IGNORE(weir_host_end(slot->rgb_host, 0, a->rgb_size, WEIR_ACCESS_WRITE));
     return status == WEIR_OK ? check_image(a, slot) : status;
 }
