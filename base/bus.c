@@ -1,6 +1,5 @@
 #include "base/bus.h"
 
-#include <stddef.h>
 #include <string.h>
 
 double weir_bus_factor(const char *kind, uint32_t rank_count)

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "base/table.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

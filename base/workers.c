@@ -3,7 +3,6 @@
 #include "base/workers.h"
 
 #include <sched.h>
-#include <signal.h>
 #include <stddef.h>
 #include <unistd.h>
 

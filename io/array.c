@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "base/text.h"
-
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "io/ copies arrays as they lie in memory, and files are little endian"
 #endif

@@ -10,7 +10,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +20,6 @@
 #include <jerror.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "io/error.h"
 
 enum {

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/text.h"
 
 enum {
     PREFIX_BYTES = 10,

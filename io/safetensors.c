@@ -12,7 +12,6 @@
 #include "base/c_locale.h"
 #include "base/file.h"
 #include "base/json/json.h"
-#include "base/text.h"
 
 enum {
     LENGTH_BYTES = 8,

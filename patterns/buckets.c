@@ -4,10 +4,6 @@
 #include "patterns/buckets.h"
 
 #include <inttypes.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/sized.h"
 #include "kernels/buckets/buckets.h"

@@ -9,11 +9,7 @@
 #include "patterns/buckets_parts.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "base/hash.h"
 #include "patterns/shared.h"
 

@@ -12,10 +12,6 @@
 #include "patterns/chunks.h"
 
 #include <inttypes.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/sized.h"
 #include "base/text.h"

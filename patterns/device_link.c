@@ -4,9 +4,6 @@
 // room's last use, which may have been on another queue.
 #include "patterns/device_link.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "patterns/shared.h"
 
 enum {

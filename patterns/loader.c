@@ -12,12 +12,8 @@
 #include "patterns/loader.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 
-#include "base/clock.h"
 #include "base/sized.h"
 #include "base/thread.h"
 #include "patterns/shared.h"

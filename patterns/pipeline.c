@@ -9,10 +9,7 @@
 // A submission to a pipeline is one to a group of one. Each frame has a number in the group, in the order in which
 // they were accepted, and the deliverer that has the frame of the group's head delivers it.
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "patterns/pipeline_parts.h"
 #include "patterns/shared.h"
 

@@ -2,9 +2,6 @@
 #include "patterns/pipeline_parts.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "patterns/shared.h"
 

@@ -18,10 +18,6 @@
 // recovered.
 #include "patterns/pipeline_parts.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/clock.h"
 #include "patterns/shared.h"
 
 // Keeps the first failure of a frame, with the detail that the calling thread holds.

@@ -3,11 +3,7 @@
 
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "base/sized.h"
 #include "patterns/shared.h"
 

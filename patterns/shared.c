@@ -2,9 +2,6 @@
 #include "patterns/shared.h"
 
 #include <stdarg.h>
-#include <stdio.h>
-
-#include <weir/status.h>
 
 #include "base/sized.h"
 

@@ -6,8 +6,6 @@
 // pipeline gives it a capacity at which no folded piece can still grow.
 #include "patterns/statistics.h"
 
-#include <string.h>
-
 #include "patterns/pipeline_parts.h"
 #include "patterns/shared.h"
 

@@ -2,16 +2,11 @@
 #include "report/findings.h"
 
 #include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/grow.h"
 #include "base/json/json.h"
-#include "base/table.h"
-#include "base/text.h"
 #include "report/trace_format.h"
 
 // Kinds.

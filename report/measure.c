@@ -1,7 +1,5 @@
 // What a report measures of a trace's operations: runs, tables and the summary.
 #define _GNU_SOURCE // qsort_r
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"

@@ -12,7 +12,6 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

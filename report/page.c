@@ -1,12 +1,9 @@
 // The page of a trace: operations, findings and the report, as the data of page.html.
 #include "report/page.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "report/findings.h"
 #include "report/page_html.h"
 #include "report/report.h"

@@ -1,8 +1,5 @@
 // What holds operations up: what had to end before each, the critical path, and the gaps of devices.
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "report/report.h"

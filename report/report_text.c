@@ -1,12 +1,7 @@
 // The report as JSON and as text.
 #include <inttypes.h>
 #include <jansson.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include <weir/report.h>
 
 #include "base/c_locale.h"
 #include "base/json/json.h"

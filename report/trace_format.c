@@ -1,14 +1,11 @@
 #include "report/trace_format.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <weir/region.h>
 
 #include "base/c_locale.h"
-#include "base/text.h"
 #include "report/findings.h"
 
 // Names of the parts of a trace, in files and for users.

@@ -1,13 +1,11 @@
 // The rows of a trace: Weir's own operations, of which all data is in `args`, and those of other programs.
 #include "report/trace_reader.h"
 
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <weir/region.h>
 
-#include "base/text.h"
 #include "report/trace_format.h"
 
 bool weir__rows_no_memory(struct weir__rows *rows)

@@ -1,7 +1,6 @@
 // The arrays of a trace that is read, and what completes it.
 #include "report/trace_reader.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 #include "base/bus.h"
 #include "base/file.h"
 #include "base/grow.h"
-#include "base/text.h"
 #include "report/trace.h"
 #include "report/trace_format.h"
 

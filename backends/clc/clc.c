@@ -1,13 +1,9 @@
 // A program of OpenCL C, built with a driver's compiler, and the signatures of its kernels.
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <weir/kit/cache.h>
 #include <weir/module/error.h>
 
 #include "backends/clc/clc.h"
-#include "base/text.h"
 
 #define STANDARD "-cl-std=CL1.2 "
 #define WITH_SIGNATURES "-cl-kernel-arg-info "

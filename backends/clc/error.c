@@ -1,6 +1,5 @@
 // Names of OpenCL's errors, the status each means, and the remedy where one is
 // known. What is not in the table is reported by number.
-#include <stdarg.h>
 
 #include "backends/clc/clc.h"
 

@@ -1,14 +1,9 @@
 // Source that is compiled at run time: CUDA C++ by NVRTC, OpenCL C by the driver's OpenCL compiler.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <weir/kit/symbols.h>
-#include <weir/module/error.h>
 
 #include "backends/clc/clc.h"
 #include "backends/cuda/cu.h"
 #include "backends/cuda/libraries.h"
-#include "base/text.h"
 #include "kernels/library/grid_barrier.h"
 #include "kernels/ptx/ptx.h"
 

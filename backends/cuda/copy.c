@@ -1,7 +1,6 @@
 // Copies and fills: how they are split into commands, and the commands of a stream. The driver copies within
 // host memory only by blocking, so such copies go through device memory that is allocated and freed in the
 // order of the queue.
-#include <string.h>
 
 #include "backends/cuda/graph.h"
 

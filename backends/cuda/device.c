@@ -6,7 +6,6 @@
 // The pool keeps freed memory until trim, and never makes an allocation wait for work in another stream
 // (REUSE_ALLOW_INTERNAL_DEPENDENCIES off), so a wait for that stream after an allocation waits for nothing
 // else.
-#include <string.h>
 #include <unistd.h>
 
 #include "backends/cuda/history.h"

@@ -6,9 +6,6 @@
 // After some errors the context is unusable: every later call returns the same code, or one that is
 // a consequence of it. So the first one is kept.
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "backends/cuda/history.h"
 #include "base/text.h"

@@ -1,8 +1,5 @@
 // Opening the module: the driver's library, its version and its devices. Everything that a machine
 // may lack is detected here, and each case has its own message.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "backends/cuda/cu.h"
 

@@ -4,7 +4,6 @@
 // bits that are integers. all-to-all, gather and scatter are sends and receives in a group, as
 // NCCL's documentation has them; a rank's own part is a copy.
 #include <sched.h>
-#include <stdio.h>
 
 #include "backends/cuda/nccl.h"
 

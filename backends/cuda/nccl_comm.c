@@ -4,8 +4,6 @@
 // each time. So what may wait for other ranks without end, which is the creation, the end and the abort,
 // is called on threads that nothing joins.
 #include <dlfcn.h>
-#include <stdio.h>
-#include <string.h>
 #include <weir/kit/symbols.h>
 
 #include "backends/cuda/nccl.h"

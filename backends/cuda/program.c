@@ -2,9 +2,6 @@
 //
 // Kernels of a bundle are found when the program is created, and loaded when they are: CUDA's lazy loading
 // would load them at the first launch, and wait for the whole device.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "backends/cuda/cu.h"
 #include "base/text.h"

@@ -1,5 +1,4 @@
 // Times of records, on the one timeline of a device, and the device's clock.
-#include <stdlib.h>
 
 #include "backends/cuda/cu.h"
 #include "base/clock.h"

@@ -23,9 +23,6 @@
 //
 // CUPTI's clock is usually the host's real-time clock. Pairs of readings relate it to the monotonic
 // clock, and the device's clock (timeline.c) relates that to the device's timeline.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <weir/kit/symbols.h>
 
 #include "backends/cuda/cu.h"

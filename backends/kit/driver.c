@@ -7,7 +7,6 @@
 #include <weir/kit/cache.h>
 #include <weir/kit/error.h>
 #include <weir/kit/symbols.h>
-#include <weir/module/error.h>
 
 #include "base/disk_cache.h"
 #include "base/text.h"

@@ -2,7 +2,6 @@
 // opens the device's context in device_create and keeps it in `*out_data`.
 #include "backends/null/null.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 static uint64_t memory_bytes(void)

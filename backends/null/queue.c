@@ -14,7 +14,6 @@
 #include "backends/null/null.h"
 
 #include <inttypes.h>
-#include <string.h>
 #include <time.h>
 
 weir_status null_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,

@@ -16,7 +16,6 @@
 // Rows and slices have clEnqueueWriteBufferRect, clEnqueueReadBufferRect and clEnqueueCopyBufferRect.
 // A fill of rows is one command for the first row and one for each doubling of the filled rows; in
 // HOST memory it is one for each row.
-#include <string.h>
 
 #include "backends/kit/box.h"
 #include "backends/opencl/opencl.h"

@@ -1,8 +1,5 @@
 // Devices: contexts and limits. One context for each opened device, so that work and
 // memory of one device never wait for, or migrate to, another device.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "backends/opencl/opencl.h"
 

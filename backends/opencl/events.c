@@ -18,11 +18,8 @@
 // driver stamps it with the device's clock, between two readings of the host's clock. It does not
 // matter whether the device is busy.
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "backends/opencl/opencl.h"
-#include "base/clock.h"
 
 #define PENDING 256     // a power of two
 #define OPERATIONS 4096 // a power of two

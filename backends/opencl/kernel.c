@@ -8,7 +8,6 @@
 // has an object for each such choice of ranges, OCL_SETTINGS at most: the first one takes all launches, until
 // ranges come that were there a few launches before.
 #include <inttypes.h>
-#include <string.h>
 
 #include "backends/opencl/opencl.h"
 

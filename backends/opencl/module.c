@@ -1,10 +1,7 @@
 // Opening the module: the loader library, its platforms, and their devices, which form one list.
 // Everything that a machine may lack is detected here, and each case has its own message.
-#include <stdio.h>
-#include <string.h>
 
 #include "backends/opencl/opencl.h"
-#include "base/lock.h"
 #include "base/text.h"
 
 // In the order of the key table.

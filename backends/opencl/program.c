@@ -1,8 +1,6 @@
 // Programs. They are built from OpenCL C. Their binaries are cached on disk; the key is everything that they
 // depend on: source, options, platform, device and driver. A program whose binary the driver no longer accepts
 // is built again. PoCL has a cache of its own.
-#include <stdlib.h>
-#include <string.h>
 
 #include "backends/opencl/opencl.h"
 

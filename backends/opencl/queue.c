@@ -40,8 +40,6 @@
 // Submits are never concurrent, but other threads finish a queue and ask for its handle. The lock is held
 // while the driver takes a command, which on PoCL's serial device is until it is done.
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 
 #include "backends/opencl/opencl.h"
 

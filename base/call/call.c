@@ -1,9 +1,6 @@
 // For the front end and the transports, which say the same of the same.
 #include "base/call/call.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/text.h"
 
 // The end of a path, which names the file, matters more than its beginning.

@@ -2,13 +2,9 @@
 // more, on one device and on several, beside the rate of bare copies of the same bytes
 // in and out.
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/bench/bench.h"
 #include "io/image.h"
-#include "patterns/pipeline.h"
 
 enum {
     IMAGES_MOST = 8,

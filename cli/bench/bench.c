@@ -2,10 +2,6 @@
 #include "cli/bench/bench.h"
 
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/common/signals.h"
 #include "kernels/conformance/conformance.h"

@@ -4,7 +4,6 @@
 //
 // Frames are in pinned memory when they are submitted: what is timed is the pipeline,
 // not a host that writes pixels.
-#include "patterns/pipeline.h"
 #include "cli/bench/bench.h"
 
 enum {

@@ -4,7 +4,6 @@
 // makes the command fail.
 #include "cli/bench/side.h"
 
-#include <string.h>
 #include <weir/inspect.h>
 #include <weir/module/module.h>
 

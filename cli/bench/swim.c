@@ -8,7 +8,6 @@
 // Factors are small whole numbers, so that every sum of products is exact and a result is right or wrong; each copy
 // has bytes of its own.
 #include <math.h>
-#include <string.h>
 
 #include "cli/bench/bench.h"
 #include "kernels/conformance/conformance.h"

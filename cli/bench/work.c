@@ -2,7 +2,6 @@
 #include "cli/bench/bench.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 #include "kernels/bench/bench.h"
 

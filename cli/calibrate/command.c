@@ -1,14 +1,9 @@
 // The command line, the figures, the device and work on it that is timed, and what becomes of the figures: the model
 // as an INI file, a table, or JSON.
 #include <math.h>
-#include <stdio.h>
 
 #include "base/file.h"
-#include "base/json/json.h"
-#include "base/table.h"
 #include "cli/calibrate/calibrate.h"
-#include "cli/common/options.h"
-#include "cli/common/output.h"
 #include "cli/common/signals.h"
 #include "kernels/bench/bench.h"
 

@@ -3,10 +3,8 @@
 #include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <string.h>
 
 #include "cli/calibrate/calibrate.h"
-#include "cli/runtime/open.h"
 
 // A gate is as long as this many times the submits after it take.
 #define GATE_MARGIN 3

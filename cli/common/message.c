@@ -2,18 +2,13 @@
 // message erases the line first; the next update draws it again.
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <weir/weir.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/common/cli.h"
 #include "cli/common/own.h"
 #include "cli/common/progress.h"

@@ -2,9 +2,6 @@
 #define _GNU_SOURCE
 #include "cli/common/own.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct owned {

@@ -3,11 +3,8 @@
 #include "cli/common/plot.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "cli/common/own.h"
 
 enum {

@@ -2,7 +2,6 @@
 #include "cli/common/signals.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>

@@ -8,16 +8,12 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <weir/inspect.h>
 
 #include "base/lookup.h"
-#include "base/text.h"
 #include "cli/common/options.h"
 #include "cli/common/progress.h"
 #include "cli/runtime/open.h"

@@ -5,16 +5,11 @@
 
 #include <errno.h>
 #include <libgen.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <weir/inspect.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
 #include "cli/runtime/open.h"

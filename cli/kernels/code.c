@@ -1,8 +1,5 @@
 // weir kernels ptx, sass and resources: what was made for one GPU.
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"

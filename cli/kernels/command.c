@@ -3,15 +3,11 @@
 #define _DEFAULT_SOURCE
 #include <ctype.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <weir/weir.h>
 
 #include "base/file.h"
-#include "cli/common/options.h"
 #include "cli/common/output.h"
 #include "cli/common/own.h"
 #include "cli/kernels/kernels.h"

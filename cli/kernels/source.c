@@ -1,10 +1,6 @@
 // The files that the commands of weir kernels compile: their options, what depends on them, and what the compilers say.
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "cli/common/own.h"
 #include "cli/kernels/kernels.h"
 

@@ -1,17 +1,14 @@
 // weir launch -n N PROGRAM...: the program as N ranks on this machine, with torchrun's variables.
-#include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/common/own.h"
 #include "cli/launch/launch.h"

@@ -18,7 +18,6 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json/json.h"
-#include "base/text.h"
 #include "cli/common/own.h"
 #include "cli/common/signals.h"
 #include "cli/program/program.h"

@@ -2,9 +2,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,10 +9,8 @@
 #include "base/file.h"
 #include "cli/common/options.h"
 #include "cli/common/own.h"
-#include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
-#include "cli/runtime/open.h"
 #include "io/npy.h"
 
 // The devices of a run, and their pipelines.

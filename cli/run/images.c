@@ -1,15 +1,10 @@
 // The images of a run: their sizes, loading and submitting them, and the files of their results.
-#include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/common/output.h"
 #include "cli/common/own.h"
-#include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
-#include "cli/runtime/open.h"
 #include "io/npy.h"
 
 // Loading them, and their results.

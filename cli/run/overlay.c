@@ -2,8 +2,6 @@
 #include "cli/run/run.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 // Drawing on an RGB picture: filled boxes, and lines, of which frames and letters are made. The coverage of a pixel is
 // the distance of its centre from the edge, clamped to 0 … 1, which smooths every edge. Coordinates are pixels from

@@ -6,13 +6,10 @@
 // in the last round gives an empty one. A rank that stops before the end ends the communicator, and so
 // all others.
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cli/common/own.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
-#include "cli/runtime/open.h"
 
 enum block_state {
     BLOCK_EMPTY,

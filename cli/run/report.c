@@ -1,10 +1,6 @@
 // The figures of a run: those of its first frames, of the warm ones, and the closing table.
 #include <inttypes.h>
-#include <stdio.h>
 
-#include "base/text.h"
-#include "cli/common/output.h"
-#include "cli/common/own.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 

@@ -7,15 +7,10 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "cli/common/output.h"
 #include "cli/common/own.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"

@@ -2,12 +2,9 @@
 #include "cli/runtime/open.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/common/folder.h"
 #include "cli/common/own.h"
-#include "patterns/pipeline.h"
 
 struct weir_open_params cli_open_params(const char *config)
 {

@@ -1,15 +1,10 @@
 // `weir sim learn`: what kernels cost, from traces.
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include <weir/device.h>
 
 #include "base/file.h"
-#include "base/table.h"
-#include "base/text.h"
-#include "cli/common/options.h"
 #include "cli/common/output.h"
 #include "cli/sim/fit.h"
 #include "cli/sim/sim.h"

@@ -3,16 +3,11 @@
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for realpath()
 #define _XOPEN_SOURCE 700
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include <weir/runtime.h>
 
-#include "base/table.h"
-#include "cli/common/own.h"
-#include "cli/program/program.h"
 #include "cli/sim/sim.h"
 
 static char *trim(char *text)

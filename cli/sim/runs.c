@@ -1,16 +1,12 @@
 // A program on modelled GPUs: it runs once for each, and once more for each with --what-if; what is told of these
 // runs, and a picture of their operations.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/json/json.h"
-#include "base/table.h"
-#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/common/plot.h"
-#include "cli/program/program.h"
 #include "cli/sim/sim.h"
 #include "report/report.h"
 

@@ -2,18 +2,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/c_locale.h"
-#include "base/table.h"
-#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/common/plot.h"
 #include "cli/common/progress.h"
-#include "cli/program/program.h"
 #include "cli/sim/sim.h"
 
 enum {

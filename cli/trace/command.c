@@ -3,14 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "cli/program/program.h"
 #include "cli/trace/trace.h"
 #include "report/findings.h"

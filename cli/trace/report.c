@@ -1,14 +1,8 @@
 // weir trace report and diff: opens traces, prints their reports, and compares two.
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include <weir/status.h>
-
-#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/common/progress.h"
 #include "cli/trace/trace.h"

@@ -1,12 +1,9 @@
 // weir trace timeline: a drawing in the terminal. A row for each engine and each queue, a
 // character for each stretch of time, as high as the share of it that was busy.
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/trace/trace.h"
 #include "report/report.h"

@@ -3,29 +3,12 @@
 #include "core/buffer/buffer.h"
 
 #include <inttypes.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <weir/buffer.h>
-#include <weir/program.h>
-
-#include "base/cold.h"
-#include "base/text.h"
-#include "core/object/buffer.h"
-#include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // A view: what the host uses of a HOST buffer in debug mode, whose pages are open during accesses. It is a slot of a
 // table that is never freed, since the handler of the fault reads it without a lock: what it says may be wrong only if

@@ -1,15 +1,8 @@
 // Copies of memory of the host, through pinned pieces where they are faster.
-#include <string.h>
-
-#include <weir/buffer.h>
 
 #include "core/buffer/buffer.h"
 #include "core/event/event.h"
 #include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
-#include "core/support/memory.h"
-#include "core/support/thread.h"
 
 _Static_assert(sizeof((struct weir__staging *)0)->blocks / sizeof(struct weir__staging_blocks) ==
                    WEIR__STAGING_SIZES,

@@ -1,11 +1,7 @@
 // Which rank failed first, in words.
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "core/comm/pulse.h"
-#include "core/support/error.h"
 
 #define REMEDY                                                                              \
     "submit the same collectives in the same order on all ranks, and see what the rank at " \

@@ -1,15 +1,10 @@
 // Checks a collective's operands, numbers it and submits it.
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "core/comm/comm.h"
 #include "core/comm/pulse.h"
 #include "core/object/buffer.h"
 #include "core/queue/operation.h"
-#include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
-#include "core/support/thread.h"
 
 // The call that is checked.
 struct call {

@@ -6,18 +6,9 @@
 #include "core/comm/comm.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
-#include "base/clock.h"
-#include "base/wait.h"
-#include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
-#include "core/object/device.h"
-#include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 static void finalize(struct weir__member *member)
 {

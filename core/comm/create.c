@@ -3,25 +3,13 @@
 #define _GNU_SOURCE // secure_getenv
 #include <errno.h>
 #include <inttypes.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include <weir/inspect.h>
-#include <weir/module/size.h>
 
-#include "base/thread.h"
 #include "core/comm/comm.h"
 #include "core/runtime/runtime.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 #define FIRST_PORT 15000u
 #define PORTS 10000u

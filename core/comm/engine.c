@@ -1,25 +1,12 @@
 // Collectives that are carried out: in the backend, by its engine, or through the host; and launches of graphs with them.
 #include "core/comm/comm.h"
 
-#include <inttypes.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/cold.h"
 #include "base/random.h"
-#include "base/text.h"
 #include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
 #include "core/graph/graph.h"
-#include "core/object/device.h"
 #include "core/queue/operation.h"
-#include "core/queue/queue.h"
 #include "core/runtime/runtime.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
 
 // What this rank has submitted to the engine before: a set of hashes that only grows, up to a limit; full, it takes

@@ -1,18 +1,9 @@
 // The pulse of a communicator: beats, what a rank does when it leaves, and the thread that sends them.
 #include <inttypes.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/random.h"
-#include "base/text.h"
 #include "core/comm/pulse.h"
-#include "core/object/device.h"
-#include "core/queue/queue.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
 
 // Calls in flight, and what this rank has called.

@@ -4,22 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <weir/event.h>
-
-#include "base/clock.h"
-#include "base/thread.h"
 #include "core/graph/graph.h"
-#include "core/object/device.h"
 #include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // An event's queue is looked up and kept alive for the length of one call; a destroyed queue had finished, so
 // its events are complete.

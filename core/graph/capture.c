@@ -1,18 +1,8 @@
 // Captures: what the queues in one note, and the graph that comes of it.
 
-#include <stdlib.h>
-#include <string.h>
-
-#include <weir/graph.h>
-
 #include "core/graph/graph.h"
-#include "core/queue/delivery.h"
 #include "core/queue/operation.h"
-#include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // The result of a branch's last operation, if it is not a node.
 #define NO_NODE UINT32_MAX

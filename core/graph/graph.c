@@ -2,22 +2,11 @@
 // their nodes, and core/queue/replay.c replays them for a backend without graphs.
 #include "core/graph/graph.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include <weir/graph.h>
-
 #include "core/object/buffer.h"
 #include "core/object/comm.h"
-#include "core/object/device.h"
 #include "core/object/program.h"
-#include "core/queue/delivery.h"
 #include "core/queue/operation.h"
-#include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // The collectives of graphs. A launch takes as many numbers and turns of each communicator as the graph
 // has collectives of it, of all communicators at once: so two launches come in one order everywhere.

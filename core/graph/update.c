@@ -1,18 +1,11 @@
 // Updates of a graph's nodes. Each takes the graph's lock, describes the node's new operation as a submit does, and
 // puts it in the place of the node's.
-#include <weir/graph.h>
-#include <weir/interop.h>
 
 #include "core/graph/graph.h"
 #include "core/object/buffer.h"
 #include "core/object/program.h"
-#include "core/queue/delivery.h"
 #include "core/queue/operation.h"
-#include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 static weir_status refuse_node(const weir_graph *graph, uint32_t node)
 {

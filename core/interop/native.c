@@ -18,7 +18,6 @@
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 static weir_status refuse_native(const weir_device *device, const char *what, const char *label,
                                  const char *file, int line)

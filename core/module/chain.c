@@ -3,8 +3,6 @@
 // forwarder, so that the call path needs no test for it.
 #include "core/module/chain.h"
 
-#include <weir/module/module.h>
-
 #include "base/clock.h"
 #include "core/module/loader.h"
 #include "core/support/error.h"

@@ -3,8 +3,6 @@
 #include "core/module/loader.h"
 
 #include <stdatomic.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/names.h"
 #include "base/sized.h"

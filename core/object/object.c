@@ -1,18 +1,9 @@
 // See the header. A device's lists are guarded by its lock.
 #include "core/object/object.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/text.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 uint64_t weir__object_next_id(void)
 {

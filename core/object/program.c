@@ -2,15 +2,9 @@
 #include "core/object/program.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-#include <weir/image.h>
 
-#include "base/text.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 
 // What a check returns of a bool that is valid once it is widened.
 #define WIDEN ((weir_status)100)

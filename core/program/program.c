@@ -14,7 +14,6 @@
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/thread.h"
 #include "kernels/images/images.h"
 
 // A bundle is the only structure of the user that modules read directly, so everything that

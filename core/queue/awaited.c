@@ -3,14 +3,8 @@
 #include "core/queue/queue.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
-#include "base/text.h"
-#include "core/object/program.h"
 #include "core/queue/operation.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
-#include "core/support/memory.h"
 
 enum {
     HISTORY = 64, // operations

@@ -3,14 +3,9 @@
 #include "core/queue/completion.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/support/error.h"
-#include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // The failures of all queues, under one lock, also of those that are destroyed.
 

@@ -5,22 +5,11 @@
 #include "core/queue/delivery.h"
 
 #include <errno.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include <weir/module/module.h>
-
-#include "base/clock.h"
-#include "base/wait.h"
 #include "core/object/buffer.h"
 #include "core/object/comm.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
-#include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // See the header. The data that an operation points to is stored after its node.
 

@@ -2,22 +2,10 @@
 // device holds at once. The checks are written so that nothing wraps, and so that the common case has no taken
 // branches.
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
 
-#include <weir/launch.h>
-#include <weir/program.h>
-
-#include "base/cold.h"
-#include "base/sized.h"
 #include "core/object/buffer.h"
-#include "core/object/program.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
-#include "core/support/thread.h"
 
 static bool exceeds(const struct weir_extent *extent, const struct weir_extent *limit)
 {

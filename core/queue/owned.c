@@ -1,12 +1,6 @@
 // Queues that the library owns: those of threads, and the legacy queue with its order. See the header.
 #include "core/queue/queue.h"
 
-#include <pthread.h>
-
-#include "core/support/debug.h"
-#include "core/support/error.h"
-#include "core/support/thread.h"
-
 static weir_status create_owned(weir_device *device, const char *label,
                                 enum weir__queue_owner owner, weir_queue **out_queue)
 {

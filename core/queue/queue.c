@@ -3,16 +3,8 @@
 #include "core/queue/queue.h"
 
 #include <inttypes.h>
-#include <stdatomic.h>
-#include <stdio.h>
 
-#include "base/text.h"
-#include "base/thread.h"
 #include "core/queue/operation.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
-#include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // Finding the queue of an event. An event holds a queue's id and outlives the
 // queue, so the id is looked up: without a lock, and safely against the queue

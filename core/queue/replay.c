@@ -1,20 +1,9 @@
 // Replays graphs for a backend that has none of them: see the header.
 #include "core/queue/delivery.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <weir/module/module.h>
-
-#include "base/lock.h"
-#include "base/thread.h"
 #include "core/object/comm.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/support/error.h"
-#include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // The submission of a launch's nodes to a backend that has no graph of them: see delivery.h.
 

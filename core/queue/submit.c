@@ -1,19 +1,10 @@
 // The queue's operations but launches: the checks of their operands, and the calls of users. A refused argument
 // returns before the submit lock is taken; after that only a number is assigned and the chain is called. The checks
 // are written so that nothing wraps, and so that the common case has no taken branches.
-#include <stdatomic.h>
-#include <stdint.h>
-#include <stdio.h>
 
-#include "base/cold.h"
 #include "core/object/buffer.h"
-#include "core/object/device.h"
-#include "core/object/program.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
-#include "core/support/thread.h"
 
 // Two devices may have one name, and so have two runtimes' and one that is opened twice.
 WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,

@@ -1,15 +1,8 @@
 // <weir/inspect.h>: a configuration and the modules, without an open chain.
-#include <stdio.h>
-#include <string.h>
 
 #include <weir/inspect.h>
 
-#include "base/sized.h"
-#include "core/module/loader.h"
 #include "core/runtime/runtime.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
-#include "core/support/thread.h"
 
 // The sections of a runtime's configuration: the program's, those of modules that are loaded, and the check
 // of all others.

@@ -1,23 +1,12 @@
 // Opening and closing runtimes: the chain, the transport, and what modules may ask of the host.
 #include "core/runtime/runtime.h"
 
-#include <string.h>
-
 #include <weir/module/check.h>
-#include <weir/region.h>
-#include <weir/runtime.h>
 
-#include "base/sized.h"
 #include "base/text.h"
-#include "base/thread.h"
-#include "core/module/loader.h"
-#include "core/object/object.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
-#include "core/support/debug.h"
-#include "core/support/error.h"
 #include "core/support/memory.h"
-#include "core/support/thread.h"
 
 // The transport is loaded when the first communicator is created, so that a program without
 // communicators needs none.

@@ -3,10 +3,6 @@
 
 #include <inttypes.h>
 #include <stdarg.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/sized.h"
 #include "base/text.h"

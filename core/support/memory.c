@@ -3,7 +3,6 @@
 #include "core/support/memory.h"
 
 #include <stdatomic.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

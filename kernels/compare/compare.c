@@ -2,12 +2,8 @@
 // lines that are printed.
 #include "kernels/compare/compare.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/json/json.h"

@@ -1,6 +1,4 @@
 // The program of weir_kernels_test, which defines the names of the bundles and of their headers.
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "kernels/compare/compare.h"
 

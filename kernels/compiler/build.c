@@ -1,9 +1,5 @@
 // All of a build, one after another: CUDA images, and the bundle as C.
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "kernels/compiler/compiler.h"
 #include "kernels/ptx/ptx.h"

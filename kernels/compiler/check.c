@@ -1,12 +1,7 @@
 // Compiling the OpenCL C, the kernels' signatures, and what is told of them: kernels that no bundle has, at their
 // lines, and what only some devices do as it was meant.
 #include <ctype.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "kernels/compiler/compiler.h"
 
 enum {

@@ -1,11 +1,7 @@
 // The module that clang makes of OpenCL C, ready for code of CUDA: what the kernels reach, with libclc, libdevice and
 // kernels/library linked in, changed and optimised.
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "kernels/compiler/compiler.h"
 #include "kernels/library/grid_barrier.h"
 #include "kernels/library/library.h"

@@ -1,7 +1,5 @@
 // weir_kernels: what the rule of //tools/bazel:kernels.bzl runs. People call `weir kernels build`.
 #include <getopt.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "kernels/compiler/compiler.h"
 

@@ -1,12 +1,7 @@
 // A module of LLVM's intermediate representation, as text: its symbols, what each refers to, and the numbered
 // nodes of its metadata. It is read once, from the first line to the last.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/grow.h"
 #include "base/names.h"
-#include "base/text.h"
 #include "kernels/compiler/compiler.h"
 
 enum {

@@ -2,13 +2,9 @@
 // directive as it is (-frewrite-includes): conditions on a device's own macros are for the device's compiler.
 // What clang adds to tell what it did is taken out again.
 #include <ctype.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/text.h"
 #include "kernels/compiler/compiler.h"
 #include "kernels/images/images.h"
 

@@ -3,9 +3,6 @@
 // the signatures: the launch passes what these say.
 #include <ctype.h>
 #include <elf.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernels/compiler/compiler.h"
 

@@ -1,11 +1,8 @@
 // The text is read as tokens. Nothing is preprocessed here: directives are passed over.
 #include "kernels/images/images.h"
 
-#include <ctype.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "kernels/images/library.h"
 
 enum {

@@ -7,8 +7,6 @@
 #include "pipelines/arr_coc/arr_coc.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "kernels/arr_coc/arr_coc.h"

@@ -1,11 +1,7 @@
 // A checkpoint is read and checked whole on the host before anything is uploaded.
 #include "pipelines/train/checkpoint.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
-#include "patterns/shared.h"
 #include "pipelines/train/data.h"
 #include "pipelines/train/product.h"
 

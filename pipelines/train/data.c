@@ -6,8 +6,6 @@
 #include "pipelines/train/data.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/random.h"

@@ -3,10 +3,8 @@
 #include "pipelines/train/feed.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "kernels/augment/augment.h"
-#include "patterns/loader.h"
 #include "patterns/shared.h"
 
 enum {

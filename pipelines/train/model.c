@@ -3,9 +3,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "kernels/train/tile.cl.h"

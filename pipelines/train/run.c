@@ -6,11 +6,8 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "pipelines/train/checkpoint.h"
 #include "pipelines/train/feed.h"
 #include "pipelines/train/product.h"

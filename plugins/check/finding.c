@@ -8,14 +8,10 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <jansson.h>
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/json/json.h"
-#include "base/text.h"
 #include "plugins/check/parts.h"
 #include "report/findings.h"
 #include "report/output_path.h"

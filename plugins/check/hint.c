@@ -8,8 +8,6 @@
 // it counts as needed: a hint is told only if it is certain.
 #include "plugins/check/parts.h"
 
-#include <stdlib.h>
-
 // Waits of the host that nothing needs. For each queue it is known up to where the host has waited
 // for it, in each run at this place, and which sync was the last that made more of its work known. A
 // use of bytes that comes after one of these operations only because the host knows it needs that

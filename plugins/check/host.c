@@ -5,8 +5,6 @@
 // the call, while later operations may have been submitted before it: a late user.
 #include "plugins/check/parts.h"
 
-#include <stdlib.h>
-
 // The calling thread, or with `everywhere` the whole host, knows that everything before `count` of
 // `producer` has finished.
 static void check_host_learns(struct check *check, const struct check_actor *producer,

@@ -1,6 +1,4 @@
 // A link's life, the plugin's data for the front end's objects, and the ops table.
-#include <stdlib.h>
-#include <string.h>
 
 #include "plugins/check/parts.h"
 #include "plugins/kit/kit.h"

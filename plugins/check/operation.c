@@ -1,9 +1,6 @@
 // The uses of operations, by their kinds, and the path of an operation.
 #include "plugins/check/parts.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
 // Graphs. A launch is one operation of its queue. Inside the graph each branch is an actor of its
 // own, so its nodes are compared with each other like operations of queues: once, and again after
 // an update.

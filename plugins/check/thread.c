@@ -7,8 +7,6 @@
 #include "plugins/check/parts.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
-#include <string.h>
 
 WEIR_MODULE_THREAD_LOCAL unsigned check_inside;
 

@@ -9,13 +9,6 @@
 // results begin to change.
 #include "plugins/check/parts.h"
 
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/clock.h"
-
 enum {
     GUARD_BYTES = 65536, // in front of a copy and after it
 };

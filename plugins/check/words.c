@@ -1,6 +1,5 @@
 // The words of findings. A sentence begins with the operation whose line lacks something.
 #include <inttypes.h>
-#include <string.h>
 
 #include "plugins/check/parts.h"
 

@@ -1,7 +1,5 @@
 #include "plugins/kit/kit.h"
 
-#include <string.h>
-
 weir_status plugin_refuse_second(const struct weir_link *link, const char *remedy)
 {
     for (const struct weir_link *at = link->next; at; at = at->next)

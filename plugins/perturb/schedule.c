@@ -1,7 +1,5 @@
 // See perturb.h. The wait for an operation's end is a wait on `changed`, in which a batch that is
 // in flight for too long becomes stalled: from then on it does not keep others from running.
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/wait.h"

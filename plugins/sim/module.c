@@ -2,11 +2,7 @@
 #define _GNU_SOURCE // tdestroy
 #include <search.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "plugins/kit/kit.h"
 #include "plugins/sim/sim.h"
 

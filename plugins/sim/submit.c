@@ -1,8 +1,6 @@
 // The path of an operation: what it is to the engine, its place in virtual time, then on to the next link; and
 // what a queue keeps of it, records and times. What has no cost is refused before anything is placed.
 #include <search.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "plugins/kit/kit.h"

@@ -5,14 +5,9 @@
 // Other threads only add to the front of the lists, and only this thread removes from them, so it
 // reads the part of a list that it has already seen without a lock.
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "base/wait.h"
-#include "plugins/kit/kit.h"
 #include "plugins/trace/parts.h"
 
 #define SHORTEST_PAUSE_NS UINT64_C(2000000)

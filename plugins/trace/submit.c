@@ -4,13 +4,10 @@
 #define _GNU_SOURCE // syscall
 #include "plugins/trace/parts.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/thread_local.h"
 #include "plugins/kit/kit.h"
 

@@ -1,10 +1,6 @@
 // The sentences of failures.
 #include "transports/kit/call.h"
 
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/text.h"
 

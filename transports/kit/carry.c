@@ -2,8 +2,6 @@
 // get the same bits.
 #include "transports/kit/call.h"
 
-#include <string.h>
-
 #include "transports/kit/reduce.h"
 
 // One function for each element and operation, so that each is one loop over one type.

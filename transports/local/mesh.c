@@ -7,11 +7,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -3,11 +3,6 @@
 #include "transports/mpi/mpi.h"
 
 #include <dlfcn.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 // MPICH's handles are numbers of 32 bits, for which these prototypes have pointers. It finds each in the lower half of the
 // register, or of the word of the stack, that a pointer has, and stores it in the first half of one.

@@ -1,7 +1,6 @@
 // A call: waiting for requests, and for all ranks of a group before each collective; the messages between two ranks; and
 // the moves of collectives (transports/kit/call.h), each one of MPI's collectives from the group's `src` to its `dst`.
 #include <sched.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "transports/mpi/mpi.h"

@@ -8,8 +8,6 @@
 // So what can be known before is checked before, and a thread of its own calls it.
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"

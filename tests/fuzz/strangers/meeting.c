@@ -1,7 +1,4 @@
 // Meetings: a rank 0 to which hostile ranks come, and a rank that comes to a hostile rank 0.
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,7 +6,6 @@
 #include "base/file.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/local.h"
 
 #define JOIN_NS (80 * ROUND_MS)
 #define ELEMENTS 16384 // more than a message has

@@ -1,6 +1,5 @@
 // How processes meet, and in which cases they do not. The ranks are threads here, and strangers of the same user are
 // sockets; those of others are in strangers_test.c.
-#include <stdatomic.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,7 +9,6 @@
 #include "tests/support/test.h"
 #include "tests/transports/local/places.h"
 #include "tests/transports/local/ranks.h"
-#include "transports/local/local.h"
 
 #define SHORT (RANKS_SECOND / 20)
 

@@ -3,23 +3,14 @@
 // tests/fuzz/strangers say.
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/text.h"
 #include "tests/support/test.h"
 #include "tests/transports/local/places.h"
-#include "transports/local/local.h"
 
 #define SHORT (RANKS_SECOND / 20)
 
