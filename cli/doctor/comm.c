@@ -222,15 +222,14 @@ static weir_status create(struct link *link, const struct doctor_comm *comm, con
         .rendezvous = cli_text(strchr(host, ':') ? "tcp://[%s]:%s" : "tcp://%s:%s", host, port),
         .timeout_ns = comm->timeout * UINT64_C(1000000000),
     };
-    const struct weir_buffer_params memory = {.struct_size = sizeof memory,
-                                              .size = sizeof(int32_t)};
     weir_status status = doctor_comm_open(link->doctor, "local", &link->runtime);
     if (status == WEIR_OK)
         status = weir_device_open_at(link->runtime, NULL, &link->device, NULL, 0);
     if (status == WEIR_OK)
         status = weir_queue_create(link->device, NULL, &link->queue);
     if (status == WEIR_OK)
-        status = weir_buffer_create(link->device, &memory, &link->buffer);
+        status = weir_buffer_create(link->device, WEIR_PARAMS(weir_buffer, .size = sizeof(int32_t)),
+                                    &link->buffer);
     return status == WEIR_OK ? weir_comm_create(link->device, &params, &link->comm) : status;
 }
 

@@ -244,14 +244,10 @@ void cli_sim_prepare(const struct sim_common *common)
 // Opens the plugin alone, which says what is wrong with the model.
 void cli_sim_check(const struct sim_run *run)
 {
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .backend = "null",
-        .plugins = "sim",
-    };
     weir_runtime *runtime = NULL;
     set_run(run);
-    const bool fine = weir_open_at(&params, &runtime, NULL, 0) >= 0;
+    const bool fine = weir_open_at(WEIR_PARAMS(weir_open, .backend = "null", .plugins = "sim"),
+                                   &runtime, NULL, 0) >= 0;
     const int code = fine ? CLI_OK : cli_weir_error();
     if (!fine && *run->changes)
         cli_error(

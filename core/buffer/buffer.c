@@ -577,9 +577,9 @@ static weir_status check_size(const weir_program *program, const struct weir_par
 
 static weir_status upload(weir_device *device, weir_buffer *buffer, const void *data, size_t size)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = "constants"};
     weir_queue *queue;
-    weir_status status = weir_queue_create_at(device, &params, &queue, NULL, 0);
+    weir_status status = weir_queue_create_at(device, WEIR_PARAMS(weir_queue, .label = "constants"),
+                                              &queue, NULL, 0);
     if (status == WEIR_OK)
         status = weir_upload_at(queue, buffer, 0, data, size, NULL, 0);
     weir_queue_destroy(&queue);
@@ -608,10 +608,9 @@ weir_status weir_program_constant_at(weir_program *program, const char *name, co
     if (status < 0)
         return weir__placed(status, file, line);
 
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = name,
-                                              .size = size};
-    status = weir_buffer_create_at(program->member.device, &params, out_buffer, file, line);
+    status = weir_buffer_create_at(program->member.device,
+                                   WEIR_PARAMS(weir_buffer, .label = name, .size = size),
+                                   out_buffer, file, line);
     if (status == WEIR_OK)
         status = upload(program->member.device, *out_buffer, data, size);
     if (status < 0)

@@ -32,10 +32,6 @@ static void *have_queue(void *argument)
 WEIR_TEST(Dlclose, AThreadWithAQueueEndsLater)
 {
     struct world world = {.library = NULL};
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "",
-                                            .backend = "null",
-                                            .module_path = weir_test_runfile("backends/null")};
     weir_status (*open)(const struct weir_open_params *, weir_runtime **, const char *, int);
     weir_status (*close)(weir_runtime **, const char *, int);
     weir_status (*device_open)(weir_runtime *, const struct weir_device_params *, weir_device **,
@@ -50,7 +46,10 @@ WEIR_TEST(Dlclose, AThreadWithAQueueEndsLater)
     *(void **)&close = dlsym(world.library, "weir_close_at");
     *(void **)&device_open = dlsym(world.library, "weir_device_open_at");
     *(void **)&device_close = dlsym(world.library, "weir_device_close_at");
-    ASSERT_INT_EQ(open(&params, &runtime, NULL, 0), WEIR_OK);
+    ASSERT_INT_EQ(open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null",
+                                   .module_path = weir_test_runfile("backends/null")),
+                       &runtime, NULL, 0),
+                  WEIR_OK);
     ASSERT_INT_EQ(device_open(runtime, NULL, &world.device, NULL, 0), WEIR_OK);
     ASSERT_INT_EQ(sem_init(&world.has_queue, 0, 0), 0);
     ASSERT_INT_EQ(sem_init(&world.may_end, 0, 0), 0);

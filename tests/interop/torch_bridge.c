@@ -54,12 +54,12 @@ WEIR_API int bridge_close(void)
 
 WEIR_API weir_queue *bridge_queue(void *stream)
 {
-    const struct weir_queue_wrap_params params = {.struct_size = sizeof params,
-                                                  .label = "PyTorch's",
-                                                  .native = stream};
     weir_queue *queue = NULL;
     if (stream)
-        WEIR_IGNORE(weir_queue_wrap(bridge.device, &params, &queue));
+        WEIR_IGNORE(
+            weir_queue_wrap(bridge.device,
+                            WEIR_PARAMS(weir_queue_wrap, .label = "PyTorch's", .native = stream),
+                            &queue));
     else
         WEIR_IGNORE(weir_queue_create(bridge.device, NULL, &queue));
     return queue;
@@ -102,14 +102,12 @@ struct own_tensor {
 
 WEIR_API struct weir_tensor *bridge_create(int64_t count, int on_host)
 {
-    const struct weir_buffer_params params = {
-        .struct_size = sizeof params,
-        .label = "tensor",
-        .size = 4 * (size_t)count,
-        .placement = on_host ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE,
-    };
     struct own_tensor *own = calloc(1, sizeof *own);
-    if (!own || weir_buffer_create(bridge.device, &params, &own->tensor.buffer) < 0) {
+    if (!own ||
+        weir_buffer_create(bridge.device,
+                           WEIR_PARAMS(weir_buffer, .label = "tensor", .size = 4 * (size_t)count,
+                                       .placement = on_host ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE),
+                           &own->tensor.buffer) < 0) {
         free(own);
         return NULL;
     }

@@ -137,8 +137,6 @@ PLACES_TEST(OfWhatIsLeft)
                                               .batch_bytes = 64,
                                               .slot_count = 2,
                                               .source = read_nothing};
-    const struct weir_queue_pool_params queues = {.struct_size = sizeof queues,
-                                                  .device = rig.device};
     weir_pipeline *pipeline;
     weir_loader *loader;
     OWN(weir_queue_pool_destroy) weir_queue_pool *pool = NULL;
@@ -150,6 +148,6 @@ PLACES_TEST(OfWhatIsLeft)
     expect_left("the queue 'frames'");
     expect_left("the buffer 'frames'");
     ASSERT_OK(weir_loader_destroy(&loader));
-    MAKE(weir_queue_pool_create(&queues, &pool));
+    MAKE(weir_queue_pool_create(WEIR_PARAMS(weir_queue_pool, .device = rig.device), &pool));
     expect_left("the queue 'pool/normal/0'");
 }

@@ -3,11 +3,9 @@
 
 static weir_pool *make_pool(struct race *race, weir_placement placement)
 {
-    const struct weir_pool_params params = {.struct_size = sizeof params,
-                                            .label = "pool",
-                                            .placement = placement};
     weir_pool *pool;
-    must(weir_pool_create(race->device, &params, &pool));
+    must(weir_pool_create(race->device,
+                          WEIR_PARAMS(weir_pool, .label = "pool", .placement = placement), &pool));
     return pool;
 }
 
@@ -111,12 +109,10 @@ RACE(pinned_block_written_at_once, HOST_WRITE)
 // Two buffers on the same memory of the caller's.
 static weir_buffer *wrap(struct race *race, const char *label, void *memory, size_t size)
 {
-    const struct weir_wrap_params params = {.struct_size = sizeof params,
-                                            .label = label,
-                                            .pointer = memory,
-                                            .size = size};
     weir_buffer *buffer;
-    must(weir_buffer_wrap(race->device, &params, &buffer));
+    must(weir_buffer_wrap(race->device,
+                          WEIR_PARAMS(weir_wrap, .label = label, .pointer = memory, .size = size),
+                          &buffer));
     return buffer;
 }
 

@@ -45,20 +45,18 @@ static size_t next_object(size_t *count)
 
 weir_queue *race_queue(struct race *race, const char *label)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
     weir_queue **queue = &race->queues[next_object(&race->queue_count)];
-    must(weir_queue_create(race->device, &params, queue));
+    must(weir_queue_create(race->device, WEIR_PARAMS(weir_queue, .label = label), queue));
     return *queue;
 }
 
 weir_buffer *race_blank(struct race *race, const char *label, size_t size, weir_placement placement)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = size,
-                                              .placement = placement};
     weir_buffer **buffer = &race->buffers[next_object(&race->buffer_count)];
-    must(weir_buffer_create(race->device, &params, buffer));
+    must(weir_buffer_create(race->device,
+                            WEIR_PARAMS(weir_buffer, .label = label, .size = size,
+                                        .placement = placement),
+                            buffer));
     return *buffer;
 }
 

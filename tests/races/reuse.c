@@ -215,14 +215,13 @@ RACE_OWN(source_of_chunks_written_too_early, HOST_WRITE)
 // Two pieces of work that get their queues from a pool one by one are not in order.
 RACE(two_queues_of_a_queue_pool, READ_AFTER_WRITE)
 {
-    const struct weir_queue_pool_params params = {.struct_size = sizeof params,
-                                                  .device = race->device,
-                                                  .label = "requests",
-                                                  .queue_counts = {[WEIR_QUEUE_NORMAL] = 2}};
     weir_queue_pool *pool;
     weir_queue *left, *right;
 
-    must(weir_queue_pool_create(&params, &pool));
+    must(weir_queue_pool_create(WEIR_PARAMS(weir_queue_pool, .device = race->device,
+                                            .label = "requests",
+                                            .queue_counts = {[WEIR_QUEUE_NORMAL] = 2}),
+                                &pool));
     must(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &left));
     must(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &right));
     must(weir_queue_fill(left, b, 0, SIZE, &nine, 1));                    // first
