@@ -37,11 +37,12 @@ static void start_with(struct rig *rig, bool timed)
 {
     const struct weir_program_params program = {.struct_size = sizeof program,
                                                 .bundle = &host_kernels};
+    const struct weir_device_params first = {.struct_size = sizeof first,
+                                             .select = "0",
+                                             .default_timing = timed};
     *rig = (struct rig){0};
     EXPECT_OK(weir_open(NULL, &rig->runtime));
-    EXPECT_OK(weir_device_open(rig->runtime,
-                               WEIR_PARAMS(weir_device, .select = "0", .default_timing = timed),
-                               &rig->device));
+    EXPECT_OK(weir_device_open(rig->runtime, &first, &rig->device));
     EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queue));
     EXPECT_OK(weir_program_create(rig->device, &program, &rig->program));
     rig->memory = make(rig->device, WEIR_PLACE_DEVICE);
@@ -335,8 +336,9 @@ RIG_TEST(Porting, Events)
     int64_t elapsed_ns = 0;
     const float one = 1;
     weir_device *device = rig->device;
+    const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
     if (weir_device_limits(device)->timing_history > 0) {
-        EXPECT_OK(weir_queue_create(device, WEIR_PARAMS(weir_queue, .timing = true), &timed));
+        EXPECT_OK(weir_queue_create(device, &params, &timed));
         EXPECT_OK(weir_queue_record(timed, &before));
         EXPECT_OK(weir_queue_fill(timed, rig->memory, 0, bytes, &one, sizeof one));
         EXPECT_OK(weir_queue_record(timed, &after));
@@ -426,8 +428,10 @@ RIG_TEST(Porting, Memory)
     EXPECT_OK(weir_pool_create(device, NULL, &pool));
     EXPECT_OK(weir_pool_allocate(pool, queue, bytes, &scratch));
     EXPECT_OK(weir_queue_fill(queue, scratch, 0, bytes, &one, sizeof one));
-    EXPECT_OK(weir_buffer_wrap(device, WEIR_PARAMS(weir_wrap, .pointer = numbers, .size = bytes),
-                               &registered));
+    const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
+                                          .pointer = numbers,
+                                          .size = bytes};
+    EXPECT_OK(weir_buffer_wrap(device, &wrap, &registered));
     EXPECT_OK(weir_queue_copy(queue, registered, 0, scratch, 0, bytes));
     EXPECT_OK(weir_pool_free(queue, &scratch));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
@@ -446,11 +450,11 @@ RIG_TEST(Porting, ManagedMemory)
     const float one = 1;
     weir_device *device = rig->device;
     weir_queue *queue = rig->queue;
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .size = bytes,
+                                              .placement = WEIR_PLACE_MANAGED};
     const struct weir_limits *limits = weir_device_limits(device);
-    const weir_status status =
-        weir_buffer_create(device,
-                           WEIR_PARAMS(weir_buffer, .size = bytes, .placement = WEIR_PLACE_MANAGED),
-                           &managed);
+    const weir_status status = weir_buffer_create(device, &params, &managed);
     EXPECT_INT_EQ(status, limits->managed_memory ? WEIR_OK : WEIR_ERROR_UNSUPPORTED);
     if (managed) {
         EXPECT_OK(weir_queue_fill(queue, managed, 0, bytes, &one, sizeof one));
@@ -508,11 +512,13 @@ RIG_TEST(Porting, SeveralDevices)
     own_kernel scale = NULL;
     float one = 1, back = 0;
     if (weir_device_count(rig->runtime) > 1) {
-        EXPECT_OK(weir_device_open(rig->runtime, WEIR_PARAMS(weir_device, .select = "1"), &second));
-        EXPECT_OK(weir_program_create(rig->device,
-                                      WEIR_PARAMS(weir_program, .bundle = &host_kernels,
-                                                  .devices = &second, .device_count = 1),
-                                      &both));
+        const struct weir_device_params params = {.struct_size = sizeof params, .select = "1"};
+        EXPECT_OK(weir_device_open(rig->runtime, &params, &second));
+        const struct weir_program_params program = {.struct_size = sizeof program,
+                                                    .bundle = &host_kernels,
+                                                    .devices = &second,
+                                                    .device_count = 1};
+        EXPECT_OK(weir_program_create(rig->device, &program, &both));
         EXPECT_OK(weir_kernel_create(both, "scale", &scale));
         EXPECT_OK(weir_queue_create(second, NULL, &afar));
         own_buffer in = make(second, WEIR_PLACE_DEVICE);
@@ -541,10 +547,11 @@ RIG_TEST(Porting, SourceAndRegions)
     own_program program = NULL;
     own_kernel set = NULL;
     int back = 0;
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .source = source,
+                                               .options = "-DN=4"};
     weir_region_push(rig->runtime, "set", 1);
-    EXPECT_OK(weir_program_create(rig->device,
-                                  WEIR_PARAMS(weir_program, .source = source, .options = "-DN=4"),
-                                  &program));
+    EXPECT_OK(weir_program_create(rig->device, &params, &program));
     EXPECT_OK(weir_kernel_create(program, "set", &set));
     EXPECT_OK(weir_queue_launch(rig->queue, set, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(rig->memory, 0, bytes)));

@@ -55,17 +55,17 @@ struct rig {
 
 static void open_rig(struct rig *rig)
 {
+    const struct weir_device_params first = {.struct_size = sizeof first, .select = "0"};
     const struct weir_queue_params timed = {.struct_size = sizeof timed, .timing = true};
+    const struct weir_program_params text = {.struct_size = sizeof text, .source = source};
     const struct weir_buffer_params device = {.struct_size = sizeof device, .size = BYTES};
     void *pointer = NULL;
     *rig = (struct rig){0};
     EXPECT_OK(weir_open(NULL, &rig->runtime));
-    EXPECT_OK(
-        weir_device_open(rig->runtime, WEIR_PARAMS(weir_device, .select = "0"), &rig->device));
+    EXPECT_OK(weir_device_open(rig->runtime, &first, &rig->device));
     EXPECT_OK(weir_queue_create(rig->device, &timed, &rig->queue));
     EXPECT_OK(weir_queue_create(rig->device, &timed, &rig->other));
-    EXPECT_OK(weir_program_create(rig->device, WEIR_PARAMS(weir_program, .source = source),
-                                  &rig->program));
+    EXPECT_OK(weir_program_create(rig->device, &text, &rig->program));
     EXPECT_OK(weir_kernel_create(rig->program, "scale", &rig->scale));
     EXPECT_OK(weir_buffer_create(rig->device, &device, &rig->memory));
     rig->result = test_buffer(rig->device, "result", BYTES, WEIR_PLACE_DEVICE);
@@ -149,9 +149,10 @@ static float contracted(struct rig *rig, weir_program *program)
 RIG_TEST(OpenCL, Contraction)
 {
     own_program exact = NULL;
-    EXPECT_OK(weir_program_create(rig->device,
-                                  WEIR_PARAMS(weir_program, .source = source, .exact = true),
-                                  &exact));
+    const struct weir_program_params params = {.struct_size = sizeof params,
+                                               .source = source,
+                                               .exact = true};
+    EXPECT_OK(weir_program_create(rig->device, &params, &exact));
     EXPECT_TRUE(contracted(rig, exact) == 0);
     const float free = contracted(rig, rig->program); // the compiler's choice
     EXPECT_TRUE(free == 0 || free == 0x1p-24f);
@@ -279,9 +280,10 @@ RIG_TEST(OpenCL, Memory)
                                       weir_out(rig->result, 0, 40), 1.0f, 10));
     EXPECT_TRUE(number_of(queue, rig->result, 0) == (float)(at / sizeof(float)));
 
-    EXPECT_OK(weir_buffer_wrap(rig->device,
-                               WEIR_PARAMS(weir_wrap, .pointer = mine, .size = sizeof mine),
-                               &wrapped));
+    const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
+                                          .pointer = mine,
+                                          .size = sizeof mine};
+    EXPECT_OK(weir_buffer_wrap(rig->device, &wrap, &wrapped));
     struct weir_plane src = {wrapped, 0, 400}, dst = {rig->result, 0, 200};
     EXPECT_OK(weir_queue_copy_2d(queue, dst, src, 200, 10));
     EXPECT_TRUE(number_of(queue, rig->result, 50) == 100);
