@@ -374,7 +374,7 @@ static void read_formats(struct rig *rig, const weir_channel_type *types, size_t
                 read_format(rig, orders[o], types[t]);
 }
 
-// Of these reads and those of fractions, the simulator of tests/drivers/races.txt runs these.
+// Of these reads and those of fractions, the simulator of tools/opencl/races.txt runs these.
 RIG_TEST(ReadsOfFloats)
 {
     read_formats(rig, &(weir_channel_type){WEIR_CHANNEL_FLOAT}, 1);

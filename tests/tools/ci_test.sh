@@ -4,11 +4,11 @@
 . tests/support/shell.sh
 
 tree="$TEST_TMPDIR/tree"
-mkdir -p "$tree/.ci" "$tree/tools" "$tree/tests/drivers" "$tree/tests/hta" "$tree/programs"
+mkdir -p "$tree/.ci" "$tree/tools/opencl" "$tree/tests/hta" "$tree/programs"
 cp -L .ci/run "$tree/.ci"
 printf '#!/bin/bash\n' | tee "$tree/tools/setup.sh" >"$tree/tests/hta/run.sh"
 # Of a driver and of the simulator: DRIVER and RACES are the statuses.
-cat >"$tree/tests/drivers/run.sh" <<'TEXT'
+cat >"$tree/tools/opencl/run.sh" <<'TEXT'
 #!/bin/bash
 echo "why $5 is not here" >"$4/download.log" # --check --within SECONDS FOLDER DRIVER
 [ "${*: -1}" = "$WHICH" ] || exit 0
@@ -22,7 +22,7 @@ cat >"$tree/tools/debian_root.sh" <<'TEXT'
 [ "$MADE" = yes ] || exit 75
 mkdir -p "$2/tree" "$2/cache" && exec "${@:3}"
 TEXT
-printf '#!/bin/bash\ntouch "$1/download.log"\nexit "$RACES"\n' >"$tree/tests/drivers/races.sh"
+printf '#!/bin/bash\ntouch "$1/download.log"\nexit "$RACES"\n' >"$tree/tools/opencl/races.sh"
 # Two tests that pass, in a report as bazel's.
 cat >"$tree/programs/bazel" <<'TEXT'
 #!/bin/bash
@@ -34,7 +34,7 @@ echo "\"file://$PWD/logs/test.xml\"" >"$events"
 TEXT
 # A time limit that is over soon.
 printf '#!/bin/bash\nexec %s 1 "${@:2}"\n' "$(command -v timeout)" >"$tree/programs/timeout"
-chmod +x "$tree"/programs/* "$tree"/tools/*.sh "$tree"/tests/*/*.sh
+chmod +x "$tree"/programs/* "$tree"/tools/*.sh "$tree"/*/*/*.sh
 export PATH="$tree/programs:$PATH" CUDA_HOME=none WHICH=pocl-sid DRIVER=0 RACES=0 BARE=0 MADE=yes
 
 # expect STATUS PART...: the exit status, and what stands in the output.

@@ -1,13 +1,13 @@
 #!/bin/bash
-# tests/drivers/run.sh with a program in place of the suite on a driver, and no network: what is a
+# tools/opencl/run.sh with a program in place of the suite on a driver, and no network: what is a
 # failure, what is known, and what is only lacking.
 . tests/support/shell.sh
 
 tree="$TEST_TMPDIR/tree"
 folder="$TEST_TMPDIR/drivers"
-mkdir -p "$tree/tests/drivers" "$tree/bazel-bin/cli" "$tree/programs"
-cp -L tests/drivers/run.sh "$tree/tests/drivers"
-cat >"$tree/tests/drivers/failures.txt" <<'TEXT'
+mkdir -p "$tree/tools/opencl" "$tree/bazel-bin/cli" "$tree/programs"
+cp -L tools/opencl/run.sh "$tree/tools/opencl"
+cat >"$tree/tools/opencl/failures.txt" <<'TEXT'
 # A comment.
 pocl Known.Always always a bug of the driver's
 pocl Known.Sometimes sometimes it depends on the machine's load
@@ -33,7 +33,7 @@ expect()
 {
     local status=0 wanted="$1" part="$2"
     shift 2
-    "$tree/tests/drivers/run.sh" "$@" >out 2>&1 || status=$?
+    "$tree/tools/opencl/run.sh" "$@" >out 2>&1 || status=$?
     [ "$status" = "$wanted" ] || fail "status $status instead of $wanted of run.sh $*: $(cat out)"
     grep -qF -- "$part" out || fail "'$part' is not in: $(cat out)"
 }
@@ -63,7 +63,7 @@ expect 0 "| pocl-wheel: P, 1.0 | 1 | 0 | 0 |  |" --check "$folder" pocl-wheel
 FAILS="Known.Always Good.Two" expect 2 "Good.Two fails" --check "$folder" pocl oclgrind
 
 # A line of the list without a reason is refused.
-echo "pocl Good.Two always" >>"$tree/tests/drivers/failures.txt"
+echo "pocl Good.Two always" >>"$tree/tools/opencl/failures.txt"
 FAILS="Known.Always" expect 2 "no reason, or neither always nor sometimes: pocl Good.Two always" --check "$folder" pocl
 expect 3 "--within a number of seconds from 1" --within soon "$folder"
 

@@ -6,15 +6,15 @@ root="$PWD"
 
 if [ "${1-}" = --help ] || [ $# -ne 1 ]; then
     cat <<'TEXT'
-usage: tests/drivers/races.sh FOLDER
+usage: tools/opencl/races.sh FOLDER
 
-Runs the programs of tests/drivers/races.txt and the kernels of tests/drivers/races_kernels.txt on
+Runs the programs of tools/opencl/races.txt and the kernels of tools/opencl/races_kernels.txt on
 Oclgrind with its detector of data races, at small sizes. The simulator is downloaded with apt-get and
 unpacked into FOLDER, which may be used again; nothing is installed. Each has its output in
 FOLDER/races/NUMBER.log. A kernel with a race, FOLDER/races/control.cl, shows that the detector tells.
 
 Exit status 0: there is no race, and each kernel of the tree ran or is in
-tests/drivers/not_in_oclgrind.txt; 2: a race, or a kernel that neither ran nor is there, or that ran
+tools/opencl/not_in_oclgrind.txt; 2: a race, or a kernel that neither ran nor is there, or that ran
 and is there, or a program that a signal or its time limit ended in each of five turns, unless its row
 begins with may-end, or a detector that does not tell of the race in control.cl; 1: the simulator could not be had.
 TEXT
@@ -23,14 +23,14 @@ fi
 
 mkdir -p "$1"
 folder="$(cd "$1" && pwd)"
-tests/drivers/run.sh --unpack "$folder" oclgrind || exit 1
+tools/opencl/run.sh --unpack "$folder" oclgrind || exit 1
 libraries="$folder/debian/usr/lib/$(uname -m)-linux-gnu"
 
 rm -rf "$folder/races"
 mkdir -p "$folder/races/tmp"
 # Without LLVM's optimizer, as Oclgrind 21.10 does not know llvm.usub.sat.
 printf '[arr_coc]\nside = 64\ngrid = 4\nbudget = 256\n[opencl]\nbuild_options = -cl-opt-disable\n' >"$folder/races/small.ini"
-grep -v '^#' tests/drivers/races.txt >"$folder/races/rows"
+grep -v '^#' tools/opencl/races.txt >"$folder/races/rows"
 grep -o '| [^ ]*' "$folder/races/rows" | sed 's#^| #//#; s#/\([^/]*\)$#:\1#' | sort -u |
     xargs bazel build --noshow_progress //:modules >&2
 
@@ -74,7 +74,7 @@ simulate control "" "$folder/races/control.cl" control "64 1 1" "32 1 1" "<size=
 echo 'kernel void same_bits(global int *out) { out[0] = 7; }' >"$folder/races/same_bits.cl"
 OCLGRIND_UNIFORM_WRITES=1 simulate same_bits "" "$folder/races/same_bits.cl" same_bits "64 1 1" "32 1 1" "<size=4 fill=0 int>"
 
-grep -v '^#' tests/drivers/races_kernels.txt >"$folder/races/kernels"
+grep -v '^#' tools/opencl/races_kernels.txt >"$folder/races/kernels"
 while IFS='|' read -r what items block arguments; do
     number=$((number + 1))
     read -r source kernel options <<<"$what"
@@ -112,7 +112,7 @@ for path in subprocess.check_output(["git", "ls-files", "*.cl"], text=True).spli
     if not path.startswith("kernels/library/"):  # functions for GPUs' images, no kernels
         text = re.sub(r"__attribute__\(\(.*?\)\)\)?", "", open(path).read())
         kernels |= {(path, name) for name in re.findall(r"^(?:__)?kernel\s+void\s+(\w+)\(", text, re.M)}
-lines = [line.split() for line in open("tests/drivers/not_in_oclgrind.txt") if line.strip() and line[0] != "#"]
+lines = [line.split() for line in open("tools/opencl/not_in_oclgrind.txt") if line.strip() and line[0] != "#"]
 left_out = {(path, name) for path, name, *_ in lines}
 for path, name in sorted(kernels - ran - left_out):
     wrong.append("%s: %s did not run" % (path, name))

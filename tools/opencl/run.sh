@@ -7,7 +7,7 @@ root="$PWD"
 
 if [ "${1-}" = --help ] || [ $# -lt 1 ]; then
     cat <<'TEXT'
-usage: tests/drivers/run.sh [--check | --unpack] [--within SECONDS] FOLDER [DRIVER]...
+usage: tools/opencl/run.sh [--check | --unpack] [--within SECONDS] FOLDER [DRIVER]...
 
 DRIVER is pocl, pocl-basic, pocl-wheel, pocl-trixie, pocl-sid, loader, loader-sid, rusticl,
 rusticl-trixie, rusticl-sid, oclgrind or intel; without any, all of them. pocl is the system's;
@@ -23,7 +23,7 @@ With --unpack the drivers are unpacked and nothing is run: exit status 1 if one 
 
 Else one row a driver; the reports are FOLDER/DRIVER.json, the messages FOLDER/DRIVER.log. The
 suite has SECONDS on each, 1800 unless said. Exit status 0: every driver ran, whatever failed on it;
-with --check, 2 if other tests failed than tests/drivers/failures.txt has for the driver, or if a
+with --check, 2 if other tests failed than tools/opencl/failures.txt has for the driver, or if a
 driver that could be had did not run or was not done in time; else 1: a driver could not be had or
 did not run, as said.
 TEXT
@@ -195,7 +195,7 @@ unknown_processor() {
 
 # row DRIVER: of its report; 1 if other tests failed than those that are known to.
 row() {
-    python3 - "$1" "$folder/$1.json" "$root/tests/drivers/failures.txt" <<'PYTHON'
+    python3 - "$1" "$folder/$1.json" "$root/tools/opencl/failures.txt" <<'PYTHON'
 import json, sys
 driver, path, list_path = sys.argv[1:]
 report = json.load(open(path))
