@@ -359,6 +359,8 @@ static bool read_format(struct job *job, const struct format *format)
         return format->read(job);
     if (ferror(job->stream))
         return weir_io_fail(job->error, job->path, "cannot be read to its end");
+    if (format->read == read_png && !job->png_info)
+        return weir_io_fail(job->error, job->path, "cannot be decoded: %s", job->problem);
     return weir_io_fail(job->error, job->path, "is a %s %s: %s%s",
                         job->cut_off ? "truncated" : "damaged", format->name, job->problem,
                         job->warning);
