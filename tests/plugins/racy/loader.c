@@ -55,6 +55,8 @@ int main(void)
     const struct weir_buffer_params host = {.struct_size = sizeof host,
                                             .size = 2 * BYTES,
                                             .placement = WEIR_PLACE_HOST};
+    const struct weir_buffer_params device_memory = {.struct_size = sizeof device_memory,
+                                                     .size = 2 * BYTES};
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *up, *compute;
@@ -66,7 +68,7 @@ int main(void)
     WEIR_CHECK(weir_queue_create(device, NULL, &compute));
     WEIR_CHECK(weir_buffer_create(device, &host, &slots));
     WEIR_CHECK(weir_buffer_create(device, &host, &results));
-    WEIR_CHECK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = 2 * BYTES), &batch));
+    WEIR_CHECK(weir_buffer_create(device, &device_memory, &batch));
     work(up, compute, slots, batch, results);
     print(results);
     weir_buffer_destroy(&slots), weir_buffer_destroy(&results), weir_buffer_destroy(&batch);
