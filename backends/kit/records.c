@@ -2,9 +2,9 @@
 // in-order queue complete in order, so one number (`completed`) answers for most of them, and a binary
 // search finds the others.
 //
-// A place of the ring keeps the event of its record for the next one, if events are used again. A full ring is
-// emptied by the thread that submits: at most two queries find out which part of it is complete. Other threads hold
-// an event, by its count of users, while they query it; a held event and all later ones stay in the ring.
+// A place of the ring keeps the event of its record for the next one, if events are used again. A ring with enough of
+// them is emptied by the thread that submits: at most two queries find out which part of it is complete. Other threads
+// hold an event, by its count of users, while they query it; a held event and all later ones stay in the ring.
 #include <weir/kit/records.h>
 
 #include <inttypes.h>
@@ -48,7 +48,9 @@ struct weir_kit_records {
     struct record *ring;       // by the number of the record
     size_t capacity;           // a power of two, up to
     size_t room;               // the places that there is memory for
-    unsigned looks;            // that asked the driver, at this size
+    size_t look_at;            // so many records, at which complete ones are taken out
+    size_t least;              // of `look_at`
+    unsigned looks;            // that asked the driver, at this least
     uint64_t first;            // the ring's first record
     uint64_t recorded;         // records so far
     struct record_time *times; // ring, by the number of the record
@@ -111,7 +113,7 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
     records->host = host;
     records->ops = params->ops;
     records->queue = params->queue;
-    records->capacity = LEAST_CAPACITY;
+    records->capacity = records->look_at = records->least = LEAST_CAPACITY;
     records->room = ENOUGH_REUSED;
     records->history = params->timing_history;
     weir_lock_init(&records->lock, &records_lock);
@@ -154,7 +156,8 @@ void *weir_kit_records_hold(weir_kit_records *records, uint64_t sequence)
         return NULL;
     weir_lock_take(&records->lock);
     const uint64_t number = find(records, records->first, sequence);
-    if (number < records->recorded) {
+    // The thread that submits may have taken it out since: a later record may wait for the caller.
+    if (number < records->recorded && weir_kit_records_completed(records) < sequence) {
         native = record_at(records, number)->native;
         record_at(records, number)->users++;
     }
@@ -207,10 +210,10 @@ static void grow(weir_kit_records *records)
             *record_at(records, i) = (struct record){0};
         }
     records->capacity *= 2;
-    records->looks = 0;
 }
 
-// Takes complete records out of a full ring, up to one that is held. The driver is queried only if none is known to be
+// Takes complete records out of the ring, up to one that is held, and decides how soon it is looked at again: after a
+// burst as before it, so that no submit pays for all of it. The driver is queried only if none is known to be
 // complete, and at most twice: a query takes 1.2 us on an H200, ten times as long as a record. Under the lock.
 static void make_room(weir_kit_records *records)
 {
@@ -219,7 +222,7 @@ static void make_room(weir_kit_records *records)
     uint64_t end = find(records, records->first, weir_kit_records_completed(records) + 1);
     records->looks += end == records->first;
     for (size_t i = 0; i < 2 && end == records->first; i++) {
-        const uint64_t asked = records->first + records->capacity * quarters[i] / 4;
+        const uint64_t asked = records->first + records->look_at * quarters[i] / 4;
         int code = 0;
         if (records->ops->query(records->queue, record_at(records, asked)->native, &code) ==
             WEIR_KIT_COMPLETE) {
@@ -237,24 +240,25 @@ static void make_room(weir_kit_records *records)
         records->ops->destroy(records->queue, record->native);
         record->native = NULL;
     }
-    if (2 * (records->recorded - records->first) > records->capacity ||
-        (records->looks >= LOOKS_ALIKE && records->capacity < enough))
+    if (records->looks >= LOOKS_ALIKE && records->least < enough) {
+        records->least *= 2;
+        records->looks = 0;
+    }
+    const size_t twice = 2 * (size_t)(records->recorded - records->first);
+    const size_t wanted = twice > records->least ? twice : records->least;
+    if (wanted > records->capacity)
         grow(records);
-}
-
-static bool is_full(const weir_kit_records *records)
-{
-    return records->recorded - records->first == records->capacity;
+    records->look_at = wanted < records->capacity ? wanted : records->capacity;
 }
 
 weir_status weir_kit_records_add(weir_kit_records *records, uint64_t sequence)
 {
-    if (is_full(records)) {
+    if (records->recorded - records->first == records->look_at) {
         weir_lock_take(&records->lock);
         make_room(records);
         weir_lock_release(&records->lock);
     }
-    if (is_full(records))
+    if (records->recorded - records->first == records->capacity)
         return weir_host_no_memory(records->host, "the records of a queue");
     struct record *record = record_at(records, records->recorded); // no other thread reads it yet
     TRY(records->ops->record(records->queue, &record->native));

@@ -623,6 +623,7 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
         module->cl.clWaitForEvents(commands->wait_count, commands->waits);
     if (settled < 0)
         drop_waits(queue);
+    drop_last(queue); // a record of another thread's may have failed with the others
     weir_lock_release(&commands->lock);
     if (settled < 0)
         return settled;

@@ -3,9 +3,12 @@
 // created with each record.
 #include <weir/kit/records.h>
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "tests/support/host.h"
 #include "tests/support/test.h"
 
@@ -179,6 +182,14 @@ WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
         EXPECT_UINT_LE(driver.created - driver.destroyed, 32);
     }
     EXPECT_UINT_LT(driver.asked, 1000);
+    test_host_state()->left = -1;
+    for (uint64_t i = 10001; i <= 12000; i++) // a burst is over soon
+        record(records, i);
+    for (size_t i = 0; i < EVENTS; i++)
+        driver.events[i].state = WEIR_KIT_COMPLETE;
+    for (uint64_t i = 12001; i <= 20000; i++)
+        record(records, i)->state = WEIR_KIT_COMPLETE;
+    EXPECT_UINT_LE(driver.created - driver.destroyed, 32);
     end(records);
 }
 
@@ -265,4 +276,180 @@ TEST_OF_EACH_KIND(WithoutMemoryARecordIsRefused, 0)
     host->left = -1;
     record(records, 257);
     EXPECT_UINT_EQ(weir_kit_records_last(records), 257);
+}
+
+// Threads.
+
+static struct {
+    weir_kit_records *records;
+    struct weir_thread thread;
+    atomic_bool begun;
+    weir_status status;
+} late;
+
+static void ask_late(void *argument)
+{
+    late.begun = true;
+    late.status = weir_kit_records_query(late.records, 1);
+}
+
+// Another thread asks while this one has the lock.
+static enum weir_kit_state query_meanwhile(void *queue, void *native, int *out_code)
+{
+    if (!late.begun) {
+        EXPECT_INT_EQ(weir_thread_start(&late.thread, ask_late, NULL), 0);
+        while (!late.begun)
+            sched_yield();
+        weir_clock_sleep_ns(20000000);
+    }
+    return query(queue, native, out_code);
+}
+
+// And not taken for a later one, which has not ended or has failed.
+WEIR_TEST(KitRecords, ARecordThatLeavesTheRingMeanwhileIsComplete)
+{
+    struct weir_kit_record_ops ops = reused;
+    ops.query = query_meanwhile;
+    memset(&late, 0, sizeof late);
+    late.records = make(&ops, 0);
+    for (uint64_t i = 1; i <= 7; i++)
+        record(late.records, i)->state = WEIR_KIT_COMPLETE;
+    record(late.records, 8);
+    record(late.records, 9);
+    ASSERT_TRUE(late.begun);
+    weir_thread_join(&late.thread);
+    EXPECT_OK(late.status);
+    end(late.records);
+}
+
+// One thread submits, the device works at its own pace, and others ask.
+enum {
+    RECORDS = 20000,
+    READERS = 3,
+    BACKLOG = 600
+};
+
+struct busy_event {
+    _Atomic uint64_t sequence; // 0: destroyed
+};
+
+static struct busy_event busy_events[RECORDS];
+
+static struct {
+    weir_kit_records *records;
+    size_t created;
+    uint64_t next;             // is recorded next
+    _Atomic uint64_t recorded; // and added
+    _Atomic uint64_t done;     // by the device
+} busy;
+
+static weir_status busy_record(void *queue, void **native)
+{
+    struct busy_event *event = *native;
+    if (!event)
+        *native = event = &busy_events[busy.created++];
+    EXPECT_TRUE(event->sequence <= busy.done);
+    event->sequence = busy.next;
+    return WEIR_OK;
+}
+
+static void busy_destroy(void *queue, void *native)
+{
+    ((struct busy_event *)native)->sequence = 0;
+}
+
+static enum weir_kit_state busy_query(void *queue, void *native, int *out_code)
+{
+    const uint64_t sequence = ((struct busy_event *)native)->sequence;
+    EXPECT_TRUE(sequence > 0);
+    return sequence <= busy.done ? WEIR_KIT_COMPLETE : WEIR_KIT_PENDING;
+}
+
+static enum weir_kit_state busy_wait(void *queue, void *native, int *out_code)
+{
+    while (busy_query(queue, native, out_code) == WEIR_KIT_PENDING)
+        sched_yield();
+    return WEIR_KIT_COMPLETE;
+}
+
+static int busy_time(void *queue, void *native, uint64_t *out_time_ns)
+{
+    *out_time_ns = 10 * ((struct busy_event *)native)->sequence;
+    return 0;
+}
+
+static struct weir_kit_record_ops busy_ops = {.record = busy_record,
+                                              .destroy = busy_destroy,
+                                              .query = busy_query,
+                                              .wait = busy_wait,
+                                              .time = busy_time,
+                                              .report = report};
+// In bursts, so that the ring is now full and now empty.
+static void busy_device(void *argument)
+{
+    for (uint64_t burst = 1; busy.done < RECORDS; burst = burst % BACKLOG + 7) {
+        const uint64_t end = busy.recorded;
+        while (busy.done < end && busy.done + burst <= end)
+            busy.done += burst;
+        busy.done = end;
+        sched_yield();
+    }
+}
+
+static void busy_reader(void *argument)
+{
+    uint64_t random = (uint64_t)(uintptr_t)argument + 1;
+    uint64_t time_ns;
+    while (busy.recorded < RECORDS) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t last = busy.recorded;
+        const uint64_t back = (random >> 33) % (random >> 63 ? BACKLOG : 4);
+        const uint64_t sequence = back < last ? last - back : 1;
+        if (last == 0)
+            continue;
+        const bool is_done = busy.done >= sequence;
+        const weir_status status = weir_kit_records_query(busy.records, sequence);
+        EXPECT_TRUE(status == WEIR_OK || (!is_done && status == WEIR_NOT_READY));
+        const struct busy_event *event = weir_kit_records_hold(busy.records, sequence);
+        if (event) {
+            const uint64_t held = event->sequence;
+            sched_yield();
+            EXPECT_UINT_EQ(held, sequence);
+            EXPECT_UINT_EQ(event->sequence, sequence);
+            weir_kit_records_release(busy.records, sequence);
+        }
+        EXPECT_OK(weir_kit_records_wait(busy.records, sequence, WEIR_FOREVER));
+        EXPECT_TRUE(busy.done >= sequence);
+        EXPECT_OK(weir_kit_records_time(busy.records, sequence, &time_ns));
+        EXPECT_UINT_EQ(time_ns, 10 * sequence);
+    }
+}
+
+static void keep_busy(bool reused_events)
+{
+    struct weir_thread threads[READERS + 1];
+    memset(busy_events, 0, sizeof busy_events);
+    memset(&busy, 0, sizeof busy);
+    busy_ops.reused = reused_events;
+    busy.records = make(&busy_ops, RECORDS);
+    for (uintptr_t i = 0; i <= READERS; i++)
+        ASSERT_INT_EQ(weir_thread_start(&threads[i], i < READERS ? busy_reader : busy_device,
+                                        (void *)i),
+                      0);
+    for (busy.next = 1; busy.next <= RECORDS; busy.next++) {
+        while (busy.recorded - busy.done >= BACKLOG)
+            sched_yield();
+        EXPECT_OK(weir_kit_records_add(busy.records, busy.next));
+        busy.recorded = busy.next;
+    }
+    for (size_t i = 0; i <= READERS; i++)
+        weir_thread_join(&threads[i]);
+    weir_kit_records_destroy(&busy.records);
+    EXPECT_INT_EQ(test_host_blocks(), 0);
+}
+
+WEIR_TEST(KitRecords, ThreadsAskWhileOneSubmits)
+{
+    keep_busy(true);
+    keep_busy(false);
 }
