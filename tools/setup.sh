@@ -46,7 +46,7 @@ readonly tests=(
     pkg-config            # reads the delivered .pc file,
     cmake                 # and this the delivered CMake files
     make                  # which cmake writes for
-    python3-venv          # a folder for what tests/hta/run.sh installs
+    python3-venv          # a folder for what tools/hta/run.sh installs
     python3-dev           # the headers of the Python package,
     python3-pytest        # which tests it,
     mypy                  # its types,

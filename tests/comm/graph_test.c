@@ -31,12 +31,6 @@ static void write_all(struct comm_rig *rig, int32_t number)
     comm_rig_write_all(rig, rig->dst, 0, numbers, 4);
 }
 
-static void expect_all(struct comm_rig *rig, int32_t number)
-{
-    const int32_t numbers[] = {number, number, number, number};
-    comm_rig_expect_all(rig, rig->dst, 0, numbers, 4);
-}
-
 // Each launch multiplies by 4.
 static void capture_two(struct comm_rig *rig)
 {
@@ -53,10 +47,10 @@ TWO_TEST(CommGraph, EachLaunchIsACollective)
     write_all(rig, 1);
     capture_two(rig);
     EXPECT_UINT_EQ(weir_graph_node_count(rig->graphs[0]), 2);
-    expect_all(rig, 1); // nothing has run
+    comm_rig_expect_number(rig, 1); // nothing has run
     for (int i = 0; i < 5; i++)
         comm_rig_launch(rig);
-    expect_all(rig, 1 << 10);
+    comm_rig_expect_number(rig, 1 << 10);
 }
 
 // Their numbers count on from launch to launch, also between collectives that are not captured.
@@ -71,7 +65,7 @@ COMM_TEXT_TEST(CommGraph, NumbersGoOn, "[comm]\ncheck = 1\n", RANKS)
     for (uint32_t i = 0; i < RANKS; i++)
         EXPECT_OK(reduce_in_place(rig, i, rig->comms[i], 0, 4));
     comm_rig_launch(rig);
-    expect_all(rig, 1 << 8);
+    comm_rig_expect_number(rig, 1 << 8);
     EXPECT_OK(reduce_in_place(rig, 0, rig->comms[0], 0, 4));
     EXPECT_OK(reduce_in_place(rig, 1, rig->comms[1], 0, 3));
     COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 9 of 'grads'", " with 3");
@@ -188,7 +182,7 @@ TWO_TEST(CommGraph, TwoCommunicators)
         for (uint32_t rank = 0; rank < RANKS; rank++)
             EXPECT_OK(reduce_in_place(rig, rank, rig->copies[rank], 0, 4));
     }
-    expect_all(rig, 1 << 9);
+    comm_rig_expect_number(rig, 1 << 9);
 }
 
 // What a graph uses stays as long as it does.
@@ -200,7 +194,7 @@ TWO_TEST(CommGraph, CommunicatorsAreDestroyedBefore)
     for (uint32_t i = 0; i < RANKS; i++)
         weir_comm_destroy(&rig->comms[i]);
     comm_rig_launch(rig);
-    expect_all(rig, 1 << 4);
+    comm_rig_expect_number(rig, 1 << 4);
 }
 
 TWO_TEST(CommGraph, OnSeveralQueues)
@@ -213,7 +207,7 @@ TWO_TEST(CommGraph, OnSeveralQueues)
             EXPECT_OK(weir_queue_graph(turn % 2 ? rig->others[i] : rig->queues[i], rig->graphs[i]));
     for (uint32_t i = 0; i < RANKS; i++)
         EXPECT_OK(weir_queue_sync(rig->others[i], GUARD_NS));
-    expect_all(rig, 1 << 8);
+    comm_rig_expect_number(rig, 1 << 8);
 }
 
 // Failures.
@@ -265,7 +259,7 @@ TWO_TEST(CommGraph, ALaunchThatIsRefused)
     EXPECT_OK(weir_comm_error(rig->comms[0]));
     EXPECT_OK(weir_queue_recover(rig->queues[0]));
     comm_rig_launch(rig);
-    expect_all(rig, 4);
+    comm_rig_expect_number(rig, 4);
 }
 
 // Two communicators: the first fails, and the ranks of the second one hear of it too.

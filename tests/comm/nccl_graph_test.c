@@ -27,12 +27,6 @@ static void capture(struct comm_rig *rig)
     }
 }
 
-static void expect_all(struct comm_rig *rig, int32_t number)
-{
-    const int32_t numbers[] = {number, number, number, number};
-    comm_rig_expect_all(rig, rig->dst, 0, numbers, 4);
-}
-
 // NCCL is called for the first launch only, and each launch is one call of the driver.
 TWO_TEST(CommNcclGraph, IsCapturedOnce)
 {
@@ -42,7 +36,7 @@ TWO_TEST(CommNcclGraph, IsCapturedOnce)
     const long captures = cuda()->calls("cuStreamBeginCapture");
     for (int i = 0; i < 5; i++)
         comm_rig_launch(rig);
-    expect_all(rig, 4);
+    comm_rig_expect_number(rig, 4);
     EXPECT_INT_EQ((int)(nccl()->calls("ncclAllReduce") - calls), 2 * RANKS);
     EXPECT_INT_EQ((int)(cuda()->calls("cuGraphLaunch") - launches), 5 * RANKS);
     EXPECT_INT_EQ((int)(cuda()->calls("cuStreamBeginCapture") - captures), RANKS);
@@ -55,20 +49,20 @@ TWO_TEST(CommNcclGraph, Updates)
     const uint8_t zero = 0;
     capture(rig);
     comm_rig_launch(rig);
-    expect_all(rig, 4);
+    comm_rig_expect_number(rig, 4);
     const long captures = cuda()->calls("cuStreamBeginCapture");
     for (uint32_t i = 0; i < RANKS; i++)
         EXPECT_OK(
             weir_graph_set_fill(rig->graphs[i], filling, rig->dst[i], 0, 16, &two, sizeof two));
     comm_rig_launch(rig);
-    expect_all(rig, 8);
+    comm_rig_expect_number(rig, 8);
     EXPECT_INT_EQ((int)(cuda()->calls("cuStreamBeginCapture") - captures), 0);
     for (uint32_t i = 0; i < RANKS; i++)
         EXPECT_OK(
             weir_graph_set_fill(rig->graphs[i], filling, rig->dst[i], 0, 16, &zero, sizeof zero));
     comm_rig_launch(rig);
     comm_rig_launch(rig);
-    expect_all(rig, 0);
+    comm_rig_expect_number(rig, 0);
     EXPECT_INT_EQ((int)(cuda()->calls("cuStreamBeginCapture") - captures), RANKS);
 }
 
@@ -116,7 +110,7 @@ TWO_TEST(CommNcclGraph, SeveralLastNodes)
     capture(rig);
     const long joins = cuda()->calls("cuGraphAddEmptyNode");
     comm_rig_launch(rig);
-    expect_all(rig, 4);
+    comm_rig_expect_number(rig, 4);
     EXPECT_INT_EQ((int)(cuda()->calls("cuGraphAddEmptyNode") - joins), 2 * RANKS);
     cuda()->fork_captures(0);
 }

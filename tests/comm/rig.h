@@ -87,6 +87,13 @@ void comm_rig_write_all(struct comm_rig *rig, weir_buffer *const *buffers, size_
 void comm_rig_expect_all(struct comm_rig *rig, weir_buffer *const *buffers, size_t first,
                          const int32_t *numbers, size_t count);
 
+// Of the first four elements of `dst`.
+static inline void comm_rig_expect_number(struct comm_rig *rig, int32_t number)
+{
+    const int32_t numbers[] = {number, number, number, number};
+    comm_rig_expect_all(rig, rig->dst, 0, numbers, 4);
+}
+
 // Waits for the queue and expects that its first cause has all of these words.
 #define COMM_RIG_EXPECT_CAUSE(queue, ...)                         \
     do {                                                          \

@@ -22,11 +22,6 @@ static bool holds_words(weir_queue *queue, weir_buffer *buffer, size_t first, si
     return same;
 }
 
-static weir_status do_nothing(const struct weir_native_queue *native, void *user)
-{
-    return WEIR_OK;
-}
-
 CONFORM(Interop, WithoutNativeHandles)
 {
     if (f->limits->native)
@@ -54,7 +49,7 @@ CONFORM(Interop, WithoutNativeHandles)
                                      &adopted),
                    WEIR_ERROR_UNSUPPORTED, "native");
     EXPECT_NULL(adopted);
-    EXPECT_REFUSED(weir_queue_native_array(f->queue, do_nothing, NULL, NULL, 0),
+    EXPECT_REFUSED(weir_queue_native_array(f->queue, own_native_nothing, NULL, NULL, 0),
                    WEIR_ERROR_UNSUPPORTED, "native");
 }
 
@@ -163,17 +158,18 @@ CONFORM(Interop, NativeCallRefusals)
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_argument argument = weir_in(buffer, 0, SIZE);
 
-    EXPECT_INVALID(weir_queue_native(NULL, do_nothing, NULL, argument), "queue");
+    EXPECT_INVALID(weir_queue_native(NULL, own_native_nothing, NULL, argument), "queue");
     EXPECT_INVALID(weir_queue_native(f->queue, NULL, NULL, argument), "function");
-    EXPECT_INVALID(weir_queue_native_array(f->queue, do_nothing, NULL, NULL, 1), "arguments");
-    EXPECT_INVALID(weir_queue_native(f->queue, do_nothing, NULL, argument, 3.0f),
+    EXPECT_INVALID(weir_queue_native_array(f->queue, own_native_nothing, NULL, NULL, 1),
+                   "arguments");
+    EXPECT_INVALID(weir_queue_native(f->queue, own_native_nothing, NULL, argument, 3.0f),
                    "argument 1 is no buffer");
-    EXPECT_INVALID(weir_queue_native(f->queue, do_nothing, NULL, weir_in(NULL, 0, 4)),
+    EXPECT_INVALID(weir_queue_native(f->queue, own_native_nothing, NULL, weir_in(NULL, 0, 4)),
                    "argument 0");
-    EXPECT_INVALID(weir_queue_native(f->queue, do_nothing, NULL, weir_in(buffer, 8, SIZE)),
+    EXPECT_INVALID(weir_queue_native(f->queue, own_native_nothing, NULL, weir_in(buffer, 8, SIZE)),
                    "do not lie in a buffer");
     argument.access = (weir_access)0;
-    EXPECT_INVALID(weir_queue_native(f->queue, do_nothing, NULL, argument), "access 0");
+    EXPECT_INVALID(weir_queue_native(f->queue, own_native_nothing, NULL, argument), "access 0");
     ASSERT_SYNC(f->queue); // nothing of that has failed the queue
 }
 
@@ -278,7 +274,7 @@ struct inside {
 static weir_status call_natively_and_sync(void *user)
 {
     struct inside *inside = user;
-    weir_status status = weir_queue_native_array(inside->other, do_nothing, NULL, NULL, 0);
+    weir_status status = weir_queue_native_array(inside->other, own_native_nothing, NULL, NULL, 0);
     inside->sync = weir_event_sync(inside->event, 0);
     return status;
 }

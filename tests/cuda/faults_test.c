@@ -227,17 +227,12 @@ STAGE_TEST(CudaFaults, ALoneSuspect, "")
     EXPECT_NOT_CONTAINS(weir_last_error()->remedy, "attribute_faults");
 }
 
-static weir_status do_nothing(const struct weir_native_queue *native, void *user)
-{
-    return WEIR_OK;
-}
-
 // A native call may have launched kernels, and is named before a copy.
 STAGE_TEST(CudaFaults, ANativeCallIsASuspect, "")
 {
     rig_fake()->hold(1);
     EXPECT_OK(COPY(s, s->c));
-    EXPECT_OK(weir_queue_native_array(s->b, do_nothing, NULL, NULL, 0));
+    EXPECT_OK(weir_queue_native_array(s->b, own_native_nothing, NULL, NULL, 0));
     EXPECT_OK(COPY(s, s->b)); // which holds the queue's end back
     EXPECT_OK(LAUNCH(s, s->a, increment));
     const char *message = lose(s->a, 1);

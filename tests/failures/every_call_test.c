@@ -11,7 +11,7 @@
 #include "tests/support/libcuda/control.h"
 #include "tests/support/libcuda/image.h"
 #include "tests/support/libopencl/control.h"
-#include "tests/support/test.h"
+#include "tests/support/own.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 #define BYTES 4096
@@ -238,11 +238,6 @@ static weir_status create_all(struct objects *all)
     return all->variant->is_cuda ? create_peer(all) : create_built(all);
 }
 
-static weir_status do_nothing(const struct weir_native_queue *native, void *user)
-{
-    return WEIR_OK;
-}
-
 static weir_status copy_about(struct objects *all, weir_queue *queue)
 {
     for (size_t i = 0; i < 16; i++) {
@@ -301,7 +296,7 @@ static weir_status use_natives(struct objects *all)
 {
     weir_queue *queue = all->queue_wrapped;
     TRY(weir_queue_copy(queue, all->adopted, 0, all->buffers[1], 0, 64));
-    TRY(weir_queue_native(queue, do_nothing, NULL, weir_in(all->adopted, 0, 64)));
+    TRY(weir_queue_native(queue, own_native_nothing, NULL, weir_in(all->adopted, 0, 64)));
     if (all->far) {
         TRY(launch(queue, all, all->far));
         TRY(weir_queue_copy(queue, all->far, 0, all->buffers[0], 0, 64));

@@ -260,7 +260,6 @@ WEIR_TEST(Cublas, ProductBetweenTwoKernels)
 
 static weir_status do_nothing(void *unused)
 {
-    (void)unused;
     return WEIR_OK;
 }
 

@@ -384,16 +384,11 @@ static struct weir_kit_record_ops busy_ops = {.record = busy_record,
                                               .wait = busy_wait,
                                               .time = busy_time,
                                               .report = report};
-// In bursts, so that the ring is now full and now empty.
 static void busy_device(void *argument)
 {
-    for (uint64_t burst = 1; busy.done < RECORDS; burst = burst % BACKLOG + 7) {
-        const uint64_t end = busy.recorded;
-        while (busy.done < end && busy.done + burst <= end)
-            busy.done += burst;
-        busy.done = end;
-        sched_yield();
-    }
+    for (; busy.done < RECORDS; sched_yield()) // so that the ring is now full and now empty
+        for (const uint64_t end = busy.recorded; busy.done < end;)
+            busy.done++;
 }
 
 static void busy_reader(void *argument)

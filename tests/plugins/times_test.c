@@ -143,18 +143,13 @@ TIMES_TEST(Times, OnTheTimelineOfRecords, "times")
     EXPECT_UINT_LE(times[0].end_ns, after_ns + timed->slack_ns);
 }
 
-static weir_status submit_nothing(const struct weir_native_queue *native, void *user)
-{
-    return WEIR_OK;
-}
-
 // What a native call submits is not known; the operations after it have their times all the same.
 TIMES_TEST(Times, GoOnAfterNativeCalls, "times")
 {
     const uint64_t patience = weir_clock_now_ns() + UINT64_C(10000000000);
     size_t copies = 0;
     for (int i = 0; i < 3 && weir_device_limits(timed->rig.device)->native; i++) {
-        EXPECT_OK(weir_queue_native_array(timed->rig.up, submit_nothing, NULL, NULL, 0));
+        EXPECT_OK(weir_queue_native_array(timed->rig.up, own_native_nothing, NULL, NULL, 0));
         EXPECT_OK(weir_queue_copy(timed->rig.up, timed->memory[0], 0, timed->host[0], 0, 64));
     }
     EXPECT_OK(weir_queue_sync(timed->rig.up, WEIR_FOREVER));

@@ -97,7 +97,6 @@ RACE(host_call_submits_a_copy, READ_AFTER_WRITE)
 
 static weir_status do_nothing(void *user)
 {
-    (void)user;
     return WEIR_OK;
 }
 
@@ -120,8 +119,6 @@ RACE(host_call_between_two_queues, WRITE_AFTER_WRITE)
 
 static weir_status submit_nothing(const struct weir_native_queue *native, void *user)
 {
-    (void)native;
-    (void)user;
     return WEIR_OK;
 }
 

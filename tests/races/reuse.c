@@ -113,7 +113,6 @@ RACE(download_of_a_slot, READ_AFTER_WRITE)
 static weir_status make_batch(void *user, uint64_t index, void *memory, size_t capacity,
                               size_t *out_size)
 {
-    (void)user;
     memset(memory, (int)index + 1, capacity);
     *out_size = index < 4 ? capacity : 0;
     return WEIR_OK;

@@ -103,4 +103,10 @@ static inline struct weir_event test_record(weir_queue *queue)
     return event;
 }
 
+// A native call that submits no work.
+static inline weir_status own_native_nothing(const struct weir_native_queue *native, void *user)
+{
+    return WEIR_OK;
+}
+
 #endif

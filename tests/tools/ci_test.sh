@@ -4,9 +4,9 @@
 . tests/support/shell.sh
 
 tree="$TEST_TMPDIR/tree"
-mkdir -p "$tree/.ci" "$tree/tools/opencl" "$tree/tests/hta" "$tree/programs"
+mkdir -p "$tree/.ci" "$tree/tools/opencl" "$tree/tools/hta" "$tree/programs"
 cp -L .ci/run "$tree/.ci"
-printf '#!/bin/bash\n' | tee "$tree/tools/setup.sh" >"$tree/tests/hta/run.sh"
+printf '#!/bin/bash\n' | tee "$tree/tools/setup.sh" >"$tree/tools/hta/run.sh"
 # Of a driver and of the simulator: DRIVER and RACES are the statuses.
 cat >"$tree/tools/opencl/run.sh" <<'TEXT'
 #!/bin/bash

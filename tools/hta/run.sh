@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 if [ "${1-}" = --help ]; then
     cat <<'TEXT'
-usage: tests/hta/run.sh
+usage: tools/hta/run.sh
 
 Needs python3 with venv, and PyPI once: HolisticTraceAnalysis goes into weir/hta in
 XDG_CACHE_HOME or HOME/.cache. Exit status 0: the figures agree; 1: they do not;
@@ -40,7 +40,7 @@ trap 'rm -rf "$folder"' EXIT
 for trace in arr-coc.json overlap.json.gz comm.json; do
     "$weir" trace report --json "$folder/$trace" >"$folder/$trace.report"
 done
-"$venv/bin/python" tests/hta/check.py \
+"$venv/bin/python" tools/hta/check.py \
     "$folder/arr-coc.json" "$folder/arr-coc.json.report" \
     "$folder/overlap.json.gz" "$folder/overlap.json.gz.report" \
     "$folder/comm.json" "$folder/comm.json.report"
