@@ -255,6 +255,12 @@ static struct local_hello hello_of(const struct meeting *meeting)
 
 // Rank 0.
 
+// Not so if it is rank 0 of another place, which has got the number of a socket that is in what was left here.
+static bool is_refused(const struct meeting *meeting, const struct local_welcome *welcome)
+{
+    return welcome->cause[0] && (meeting->at == AT_PORT || welcome->token == meeting->its.token);
+}
+
 // A rank 0 answers another one's hello with a refusal. Nothing else answers so.
 static bool is_taken(const struct meeting *meeting)
 {
@@ -267,7 +273,7 @@ static bool is_taken(const struct meeting *meeting)
     int connection = local_knock(&door, &meeting->secret, &hello, deadline_ns);
     const bool taken = connection >= 0 &&
                        local_read_all(connection, &welcome, sizeof welcome, deadline_ns) &&
-                       welcome.cause[0];
+                       is_refused(meeting, &welcome);
     local_close(&connection);
     return taken;
 }
@@ -321,9 +327,9 @@ static bool close_place(struct meeting *meeting)
     return meeting->at == AT_NAME ? remove_name(meeting) : remove_file(meeting);
 }
 
-static void refuse(int connection, const char *cause)
+static void refuse(const struct meeting *meeting, int connection, const char *cause)
 {
-    struct local_welcome welcome = {.token = 0};
+    struct local_welcome welcome = {.token = meeting->its.token};
     snprintf(welcome.cause, sizeof welcome.cause, "%s", cause);
     local_write_all(connection, &welcome, sizeof welcome, weir_clock_now_ns() + REPLY_NS);
     local_close(&connection);
@@ -356,7 +362,7 @@ static bool seat(struct meeting *meeting, const struct local_stranger *guest)
         fail(meeting, WEIR_ERROR_COMM, START_REMEDY,
              "rank %u says that there are %u ranks, and rank 0 that there are %u", hello->rank,
              hello->count, setup->count);
-        refuse(guest->connection, meeting->group->base.cause.text);
+        refuse(meeting, guest->connection, meeting->group->base.cause.text);
         return false;
     }
     if (!is_of_meeting)
@@ -368,7 +374,7 @@ static bool seat(struct meeting *meeting, const struct local_stranger *guest)
                  "'%s': another rank %u is at %s already: do two programs use it?", setup->label,
                  hello->rank, setup->rendezvous);
     if (cause[0])
-        refuse(guest->connection, cause);
+        refuse(meeting, guest->connection, cause);
     else
         take_guest(meeting, guest);
     return true;
@@ -463,7 +469,7 @@ static bool hold_meeting(struct meeting *meeting)
     }
     for (uint32_t i = 1; i < count; i++) {
         if (!moved && meeting->guests[i].fd >= 0)
-            refuse(meeting->guests[i].fd, meeting->group->base.cause.text);
+            refuse(meeting, meeting->guests[i].fd, meeting->group->base.cause.text);
         else
             local_close(&meeting->guests[i].fd);
     }
@@ -525,31 +531,13 @@ static int knock_once(struct meeting *meeting)
                        local_sooner(meeting->deadline_ns, weir_clock_now_ns() + KNOCK_NS));
 }
 
-// Comes to rank 0, with patience until the deadline. A connection, or -1 with a cause.
-static int knock(struct meeting *meeting)
-{
-    for (;;) {
-        const int connection = knock_once(meeting);
-        const int error = errno;
-        if (connection >= 0)
-            return connection;
-        if (!may_come(meeting, error)) {
-            tell_refused(meeting, error);
-            return -1;
-        }
-        if (weir_clock_now_ns() >= meeting->deadline_ns) {
-            tell_missing(meeting, error);
-            return -1;
-        }
-        weir_clock_sleep_ns(meeting->at == AT_NAME ? LOOK_AGAIN_WITHIN_NS : LOOK_AGAIN_NS);
-    }
-}
-
-static bool take_welcome(struct meeting *meeting, int connection)
+// `*out_error`: 0, or that of a place where rank 0 is not.
+static bool take_welcome(struct meeting *meeting, int connection, int *out_error)
 {
     struct local_welcome welcome;
     const uint64_t deadline_ns = meeting->deadline_ns + REPLY_NS;
     const size_t size = meeting->setup->count * sizeof *meeting->entries;
+    *out_error = 0;
     if (!local_read_all(connection, &welcome, sizeof welcome, deadline_ns) ||
         (!welcome.cause[0] && !local_read_all(connection, meeting->entries, size, deadline_ns)))
         return fail(meeting, WEIR_ERROR_COMM,
@@ -558,6 +546,10 @@ static bool take_welcome(struct meeting *meeting, int connection)
     meeting->token = welcome.token;
     if (!welcome.cause[0])
         return true;
+    if (!is_refused(meeting, &welcome)) {
+        *out_error = ECONNREFUSED;
+        return false;
+    }
     // What the other side writes gets into logs and to terminals.
     welcome.cause[WEIR_CAUSE_SIZE - 1] = '\0';
     meeting->status = WEIR_ERROR_COMM;
@@ -566,12 +558,26 @@ static bool take_welcome(struct meeting *meeting, int connection)
     return false;
 }
 
+// With patience until the deadline.
 static bool attend_meeting(struct meeting *meeting)
 {
-    int connection = knock(meeting);
-    const bool attended = connection >= 0 && take_welcome(meeting, connection);
-    local_close(&connection);
-    return attended;
+    for (;;) {
+        int connection = knock_once(meeting);
+        int error = errno;
+        const bool attended = connection >= 0 && take_welcome(meeting, connection, &error);
+        local_close(&connection);
+        if (!error)
+            return attended;
+        if (!may_come(meeting, error)) {
+            tell_refused(meeting, error);
+            return false;
+        }
+        if (weir_clock_now_ns() >= meeting->deadline_ns) {
+            tell_missing(meeting, error);
+            return false;
+        }
+        weir_clock_sleep_ns(meeting->at == AT_NAME ? LOOK_AGAIN_WITHIN_NS : LOOK_AGAIN_NS);
+    }
 }
 
 // What a rendezvous names.

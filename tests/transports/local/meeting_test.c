@@ -325,6 +325,30 @@ PLACE_TEST(Meeting, LooksAgainAtAFileThatIsLeft, "file:")
     ranks_expect_joined(joiners, 2);
 }
 
+// What is left names a socket that a rank 0 of another place has got since.
+WEIR_TEST(Meeting, IsHeldWhereWhatIsLeftNamesAnotherRankZero)
+{
+    for (int i = 0; i < PLACE_KINDS; i++) {
+        struct place place = place_open(place_kinds[i]);
+        struct place other = place_open(place_kinds[i]);
+        struct joiner joiners[2] = {{.failed = NULL}};
+        struct joiner others[2] = {{.failed = NULL}};
+        place_start(&other, &others[0], 0, 2);
+        place_await(&other);
+        struct local_rendezvous left = place_read(&other);
+        left.token++;
+        place_write(&place, &left, sizeof left, 0600);
+        place_start(&place, &joiners[1], 1, 2);
+        weir_clock_sleep_ns(SHORT);
+        place_start(&place, &joiners[0], 0, 2);
+        ranks_expect_joined(joiners, 2);
+        place_start(&other, &others[1], 1, 2);
+        ranks_expect_joined(others, 2);
+        EXPECT_TRUE(place_close(&place));
+        EXPECT_TRUE(place_close(&other));
+    }
+}
+
 // A second program comes to the place of a first one that still waits, also with another count: it is refused at
 // once, and the first one meets.
 WEIR_TEST(Meeting, RefusesASecondProgramAtAPlace)

@@ -380,7 +380,9 @@ static struct rank rank_under(struct tyrant *tyrant)
 {
     struct place place = place_open("unix:");
     const struct local_address any = local_address_at_number(0);
-    struct local_rendezvous its = {.magic = LOCAL_RENDEZVOUS, .door.where = local_here()};
+    struct local_rendezvous its = {.magic = LOCAL_RENDEZVOUS,
+                                   .door.where = local_here(),
+                                   .token = tyrant->welcome.token};
     struct rank rank = {.rank = 2};
     const int before = test_descriptors();
     tyrant->listener = local_listen(&any, &its.door.where.number);
