@@ -114,8 +114,8 @@ struct weir_comm_params {
     uint32_t count;
     // Where the ranks meet: "tcp://HOST:PORT", of rank 0; "unix:PATH", a file in a folder that this
     // user alone can enter; "file:PATH", a file that rank 0 makes and all machines see; "process:NAME" for
-    // ranks of one process. Ranks of several machines share a secret, WEIR_COMM_SECRET. NULL: WEIR_COMM_RENDEZVOUS, else [comm], else
-    // MASTER_ADDR and MASTER_PORT, else under Slurm the first host of the step with a port that
+    // ranks of one process. Ranks of several machines share a secret, WEIR_COMM_SECRET. NULL: WEIR_COMM_RENDEZVOUS,
+    // else [comm], else MASTER_ADDR and MASTER_PORT, else under Slurm the first host of the step with a port that
     // follows from the job's number, else the transport's own way, if it has one.
     const char *rendezvous;
     // Of the creation, and of each collective from when the work before it is done; 0: the `timeout`

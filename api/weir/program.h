@@ -173,8 +173,8 @@ struct weir_program_params {
 // Ownership: none of its devices can be closed before it.
 // Errors: WEIR_ERROR_BUILD with the compiler's log in the detail (the log
 // callback gets the whole log); WEIR_ERROR_UNSUPPORTED if the device can load
-// none of the images; WEIR_ERROR_IO for a file that cannot be read. With several devices the message names the one that failed, and the program
-// is made for none.
+// none of the images; WEIR_ERROR_IO for a file that cannot be read. With several devices the message names the one that
+// failed, and the program is made for none.
 WEIR_CALL weir_status weir_program_create_at(weir_device *device,
                                              const struct weir_program_params *params,
                                              weir_program **out_program, const char *file,

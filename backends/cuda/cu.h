@@ -160,8 +160,8 @@ struct cu_device {
     struct cu_comm_threads *comm_threads; // not guarded
 };
 
-// DEVICE: `address`, in a block if it is plain memory. MANAGED: the same, in a block. HOST: `pointer`, in a block, in registered memory
-// or in memory that the caller has pinned; kernels access it at `address`.
+// DEVICE: `address`, in a block if it is plain memory. MANAGED: the same, in a block. HOST: `pointer`, in a block, in
+// registered memory or in memory that the caller has pinned; kernels access it at `address`.
 struct cu_buffer {
     struct cu_device *device;
     size_t size;

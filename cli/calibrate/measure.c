@@ -1,5 +1,5 @@
-// What is measured. First what copies take: bandwidths and latencies alone, while the other direction is busy, to and from another
-// device, and of memory that is not pinned.
+// What is measured. First what copies take: bandwidths and latencies alone, while the other direction is busy, to and
+// from another device, and of memory that is not pinned.
 #include <math.h>
 #include <pthread.h>
 #include <semaphore.h>

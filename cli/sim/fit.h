@@ -60,8 +60,8 @@ struct sim_fit {
 
 // Fits the factors to the launches of a kernel, which has at least one, and sorts these: those that
 // make the relative errors' squares least, with the median time of launches of the same size in
-// place of their times; each size counts once, however often it was launched. A term is used only if it explains more than chance would (Schwarz's
-// criterion); of terms that cannot be told apart the first is used.
+// place of their times; each size counts once, however often it was launched. A term is used only if it explains more
+// than chance would (Schwarz's criterion); of terms that cannot be told apart the first is used.
 void sim_fit(struct sim_kernel *kernel, struct sim_fit *out_fit);
 
 #endif

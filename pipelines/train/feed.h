@@ -60,7 +60,8 @@ struct train_feed_params {
     struct weir_loader_statistics *figures; // gets those of the batches at the end; may be NULL
 };
 
-// `model_inputs` as in weir_train_model_facts, of the model that is trained. What is stored is to be destroyed after an error too.
+// `model_inputs` as in weir_train_model_facts, of the model that is trained. What is stored is to be destroyed after an
+// error too.
 weir_status train_feed_create(const struct train_feed_params *params, size_t model_inputs,
                               train_feed **out_feed);
 // Waits for what is prepared ahead.

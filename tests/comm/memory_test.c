@@ -1,6 +1,6 @@
-// Every allocation that creating, copying, using and shrinking a communicator takes fails once in turn: a call or its queue has the
-// error, the other rank is told, and nothing is leaked. Modules allocate through the library. The environment names the
-// backend and, with an engine, the devices.
+// Every allocation that creating, copying, using and shrinking a communicator takes fails once in turn: a call or its
+// queue has the error, the other rank is told, and nothing is leaked. Modules allocate through the library. The
+// environment names the backend and, with an engine, the devices.
 
 #include "tests/comm/rig.h"
 #include "tests/support/memory.h"

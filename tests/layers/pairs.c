@@ -1,7 +1,7 @@
 // Plain OpenCL programs in pairs, which know nothing of Weir: the broken one lacks an order that the mended one has.
 //
-// usage: pairs broken|mended|killed|forked|crashed|left|signalled [CASE...], or pairs --list. Prints each case's name and two lines.
-// $PAIRS_BUILD has options for OpenCL's compiler, and $PAIRS_SOURCE what is before the source.
+// usage: pairs broken|mended|killed|forked|crashed|left|signalled [CASE...], or pairs --list. Prints each case's name
+// and two lines. $PAIRS_BUILD has options for OpenCL's compiler, and $PAIRS_SOURCE what is before the source.
 #include "tests/layers/pair.h"
 
 #include <pthread.h>

@@ -1,4 +1,5 @@
-// WEIR_BUCKETS_AUTO: how much it reduces to measure, and what it chooses. The plugin fault lists the collectives, and makes them slow.
+// WEIR_BUCKETS_AUTO: how much it reduces to measure, and what it chooses. The plugin fault lists the collectives, and
+// makes them slow.
 
 #include "patterns/buckets_parts.h"
 #include "tests/patterns/buckets_rig.h"

@@ -19,7 +19,8 @@ struct buckets_rig {
 };
 
 // Opens so many ranks; and fills `params` in, for a model of which parameter 2 is optional, with a cap
-// of 4 KiB and a first bucket of 900 bytes: three buckets, of parameters 0 and 1, 2 to 4, and 5. A test may change them before it creates the buckets.
+// of 4 KiB and a first bucket of 900 bytes: three buckets, of parameters 0 and 1, 2 to 4, and 5. A test may change them
+// before it creates the buckets.
 void buckets_rig_open(struct buckets_rig *rig, uint32_t ranks);
 void buckets_rig_create(struct buckets_rig *rig);
 void buckets_rig_close(struct buckets_rig *rig);

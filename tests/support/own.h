@@ -1,5 +1,5 @@
-// Objects for tests: pointers to them that are destroyed at the end of their scope, the last one first. They are declared with a value,
-// so that a test which ends early destroys nothing that was not made.
+// Objects for tests: pointers to them that are destroyed at the end of their scope, the last one first. They are
+// declared with a value, so that a test which ends early destroys nothing that was not made.
 //
 //     own_buffer buffer = NULL;
 //     ASSERT_OK(weir_buffer_create(device, &params, &buffer));

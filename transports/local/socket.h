@@ -1,5 +1,6 @@
-// Sockets between processes: of this machine, which have no name in the file system, and of the network. All are non-blocking, closed over exec and not kept by a child of fork()
-// (below), and every wait ends at a deadline of weir_clock_now_ns().
+// Sockets between processes: of this machine, which have no name in the file system, and of the network. All are non-
+// blocking, closed over exec and not kept by a child of fork() (below), and every wait ends at a deadline of
+// weir_clock_now_ns().
 #ifndef WEIR_LOCAL_SOCKET_H
 #define WEIR_LOCAL_SOCKET_H
 

@@ -17,8 +17,9 @@
 // record (not `reused`), events are released a few at a time, when they are known to be complete. Not each is
 // queried: a failure that one event alone tells is the backend's to keep.
 //
-// Threads: add must be called by the thread that submits to the queue; all others are safe. The ops may be called with a lock of the records held, so they must not take a
-// lock of the backend that is held during a call of these functions.
+// Threads: add must be called by the thread that submits to the queue; all others are safe. The ops may be called with
+// a lock of the records held, so they must not take a lock of the backend that is held during a call of these
+// functions.
 #ifndef WEIR_KIT_RECORDS_H
 #define WEIR_KIT_RECORDS_H
 

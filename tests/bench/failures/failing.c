@@ -1,6 +1,6 @@
 // A rank of several processes, of which rank 1 fails in one way: `failing WAY`. measure.py starts it, and reads what
-// it appends to the file FAILING_LOG, a line each: "at TIME" when rank 1 is about to fail, and "cause RANK TIME SENTENCE". Times are nanoseconds of the
-// monotonic clock. FAILING_TIMEOUT is that of the communicator, in seconds.
+// it appends to the file FAILING_LOG, a line each: "at TIME" when rank 1 is about to fail, and "cause RANK TIME
+// SENTENCE". Times are nanoseconds of the monotonic clock. FAILING_TIMEOUT is that of the communicator, in seconds.
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
