@@ -165,11 +165,6 @@ static void record_many(struct rig *rig, int count, uint64_t timeout_ns)
     }
 }
 
-static weir_status nothing(void *user)
-{
-    return WEIR_OK;
-}
-
 // Another library captures a stream meanwhile. Records ask about old events, and a host call waits on the
 // queue's own thread.
 RIG_TEST(CudaRecords, NoQuestionSpoilsACaptureOfOthers)
@@ -179,7 +174,7 @@ RIG_TEST(CudaRecords, NoQuestionSpoilsACaptureOfOthers)
     const long asked = fake->calls("cuEventQuery");
     record_many(rig, 200, GUARD_NS);
     EXPECT_INT_GT(fake->calls("cuEventQuery") - asked, 0);
-    EXPECT_OK(weir_queue_host_call(rig->queue, nothing, NULL));
+    EXPECT_OK(weir_queue_host_call(rig->queue, own_host_nothing, NULL));
     EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     EXPECT_INT_EQ(fake->others_capture(0), 0);

@@ -240,15 +240,19 @@ static float y[INNER * COLUMNS];
 static float d[ROWS * COLUMNS];
 static float again[ROWS * COLUMNS];
 
+static void upload_sides(struct scene *scene, unsigned seed)
+{
+    fill(x, ROWS * INNER, seed);
+    fill(y, INNER * COLUMNS, seed + 1);
+    EXPECT_OK(weir_upload(scene->queue, scene->x, 0, x, sizeof x));
+    EXPECT_OK(weir_upload(scene->queue, scene->y, 0, y, sizeof y));
+}
+
 WEIR_TEST(Cublas, ProductBetweenTwoKernels)
 {
     struct scene scene = {NULL};
     OPEN_OR_SKIP(&scene);
-    fill(x, ROWS * INNER, 1);
-    fill(y, INNER * COLUMNS, 2);
-    ASSERT_OK(weir_upload(scene.queue, scene.x, 0, x, sizeof x));
-    ASSERT_OK(weir_upload(scene.queue, scene.y, 0, y, sizeof y));
-
+    upload_sides(&scene, 1);
     ASSERT_OK(submit(&scene));
     ASSERT_OK(weir_download(scene.queue, d, scene.d, 0, sizeof d));
     const double error = worst(x, y, d);
@@ -258,39 +262,23 @@ WEIR_TEST(Cublas, ProductBetweenTwoKernels)
     close_scene(&scene);
 }
 
-static weir_status do_nothing(void *unused)
-{
-    return WEIR_OK;
-}
-
 // After a host call the product is submitted on a library thread, which has no current
 // context; and over many rounds the three are in order each time.
 WEIR_TEST(Cublas, AfterAHostCallAndManyTimes)
 {
     struct scene scene = {NULL};
     OPEN_OR_SKIP(&scene);
-    fill(x, ROWS * INNER, 3);
-    fill(y, INNER * COLUMNS, 4);
-    ASSERT_OK(weir_upload(scene.queue, scene.x, 0, x, sizeof x));
-    ASSERT_OK(weir_upload(scene.queue, scene.y, 0, y, sizeof y));
+    upload_sides(&scene, 3);
     ASSERT_OK(submit(&scene));
     ASSERT_OK(weir_download(scene.queue, d, scene.d, 0, sizeof d));
     for (int round = 0; round < 100; round++) {
         if (round % 10 == 0)
-            ASSERT_OK(weir_queue_host_call(scene.queue, do_nothing, NULL));
+            ASSERT_OK(weir_queue_host_call(scene.queue, own_host_nothing, NULL));
         ASSERT_OK(submit(&scene));
     }
     ASSERT_OK(weir_download(scene.queue, again, scene.d, 0, sizeof again));
     EXPECT_MEM_EQ(again, d, sizeof d);
     close_scene(&scene);
-}
-
-static void upload_sides(struct scene *scene, unsigned seed)
-{
-    fill(x, ROWS * INNER, seed);
-    fill(y, INNER * COLUMNS, seed + 1);
-    EXPECT_OK(weir_upload(scene->queue, scene->x, 0, x, sizeof x));
-    EXPECT_OK(weir_upload(scene->queue, scene->y, 0, y, sizeof y));
 }
 
 static weir_status capture(struct scene *scene, int count, weir_graph **out_graph)

@@ -298,11 +298,6 @@ static size_t count_threads(int number, size_t *out_takers)
     return count;
 }
 
-static weir_status do_nothing(void *user)
-{
-    return WEIR_OK;
-}
-
 WEIR_TEST(OpenclOthers, SignalsAreForThreadsOfTheProgram)
 {
     own_opencl_rig rig = {0};
@@ -311,7 +306,7 @@ WEIR_TEST(OpenclOthers, SignalsAreForThreadsOfTheProgram)
     sigprocmask(SIG_BLOCK, NULL, &before);
     opencl_rig_open(&rig, "");
     opencl_rig_expect_works(&rig, rig.queues[0], 3);
-    EXPECT_OK(weir_queue_host_call(rig.queues[0], do_nothing, NULL));
+    EXPECT_OK(weir_queue_host_call(rig.queues[0], own_host_nothing, NULL));
     EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
     EXPECT_UINT_GT(count_threads(SIGTERM, &takers), 1);
     EXPECT_UINT_EQ(takers, 1);

@@ -103,7 +103,12 @@ static inline struct weir_event test_record(weir_queue *queue)
     return event;
 }
 
-// A native call that submits no work.
+// A host call that does nothing, and a native call that submits no work.
+static inline weir_status own_host_nothing(void *user)
+{
+    return WEIR_OK;
+}
+
 static inline weir_status own_native_nothing(const struct weir_native_queue *native, void *user)
 {
     return WEIR_OK;

@@ -36,11 +36,6 @@ static const char with_hints[] = "hints = 1";
 //     call 1         a host call that uses nothing; `look 1` one that uses the host's buffer
 //     end 2, make 2  of the queue; `free b` of a buffer; `native 2` takes the queue's native one
 
-static weir_status nothing(void *user)
-{
-    return WEIR_OK;
-}
-
 static weir_status look(void *user)
 {
     void *pointer;
@@ -90,7 +85,7 @@ static bool do_work(struct rig *rig, const struct words *w)
     else if (strcmp(w->verb, "down") == 0)
         EXPECT_OK(weir_download(queue, bytes, *buffer_of(rig, w->second), 0, SIZE));
     else if (strcmp(w->verb, "call") == 0)
-        EXPECT_OK(weir_queue_host_call(queue, nothing, NULL));
+        EXPECT_OK(weir_queue_host_call(queue, own_host_nothing, NULL));
     else if (strcmp(w->verb, "look") == 0)
         EXPECT_OK(weir_queue_host_call(queue, look, rig->host));
     else if (strcmp(w->verb, "record") == 0)

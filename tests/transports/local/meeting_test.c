@@ -256,21 +256,6 @@ static void expect_meeting(const struct place *place)
     EXPECT_INT_EQ(test_host_blocks(), 1);
 }
 
-// What is in a file.
-struct content {
-    void *data; // NULL: there is none
-    size_t size;
-};
-
-static struct content read_place(const struct place *place)
-{
-    struct content content = {NULL, 0};
-    char message[512];
-    (void)weir_file_read(place_path(place), 4096, &content.data, &content.size, message,
-                         sizeof message);
-    return content;
-}
-
 // What a rank 0 leaves that was killed: of one whose time is over, which is made once.
 static void leave(const struct place *place)
 {
@@ -390,9 +375,12 @@ static const char notes[] = "my notes\n";
 
 static void expect_content(const struct place *place, const void *data, size_t size)
 {
-    struct content content = read_place(place);
-    EXPECT_TRUE(content.size == size && memcmp(content.data, data, size) == 0);
-    free(content.data);
+    void *found = NULL;
+    size_t found_size = 0;
+    char message[512];
+    (void)weir_file_read(place_path(place), 4096, &found, &found_size, message, sizeof message);
+    EXPECT_TRUE(found_size == size && memcmp(found, data, size) == 0);
+    free(found);
 }
 
 // Something else has come there while rank 0 waited: that stays. A rendezvous is another program's, which has found the
