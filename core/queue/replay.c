@@ -1,11 +1,9 @@
-// Replays graphs for a backend that has none of them: see the header.
+// The submission of a launch's nodes to a backend that has no graph of them: see the header.
 #include "core/queue/delivery.h"
 
 #include "core/object/comm.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-
-// The submission of a launch's nodes to a backend that has no graph of them: see delivery.h.
 
 // An update, which may wait for held launches.
 struct weir__replay_pending {
