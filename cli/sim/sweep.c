@@ -40,12 +40,13 @@ struct sweep {
 static bool read_range(const char *text, long *out_first, long *out_last)
 {
     char *end;
+    errno = 0;
     *out_first = strtol(text, &end, 10);
     if (end == text || strncmp(end, "..", 2) != 0)
         return false;
     const char *last = end + 2;
     *out_last = strtol(last, &end, 10);
-    return end > last && *end == '\0' && *out_first >= 0 && *out_first <= *out_last;
+    return errno == 0 && end > last && *end == '\0' && *out_first >= 0 && *out_first <= *out_last;
 }
 
 // Ranges become lists.
@@ -61,8 +62,8 @@ static void read_values(struct sweep_axis *axis, const char *values)
             weir_long_text_add(&text, "%s,", list.items[i]);
             continue;
         }
-        for (long value = first; value <= last && value <= first + SIM_LIST; value++)
-            weir_long_text_add(&text, "%ld,", value);
+        for (long more = 0; more <= last - first && more <= SIM_LIST; more++)
+            weir_long_text_add(&text, "%ld,", first + more);
     }
     cli_sim_list_read(&axis->values, cli_take_text(&text), "--over");
 }

@@ -50,6 +50,8 @@ as_json '[run["settings"]["copy_engines"] for run in data["runs"]] == ["1", "1",
 as_json '[run["span_ns"] for run in data["runs"]][1::2] == 2 * [3 * 16777216]'
 as_json 'data["runs"][2]["span_ns"] == 66 * 16777216 // 64 < data["runs"][0]["span_ns"]'
 as_json 'data["best"][0]["settings"] == {"copy_engines": "2", "chunks": "64"}'
+sweep --over my-part.seed=9223372036854775806..9223372036854775807 --json --quiet "$chunked" depth --chunks 1
+as_json '[int(run["settings"]["my-part.seed"]) for run in data["runs"]] == [2**63 - 2, 2**63 - 1]'
 
 # Keys of the configuration reach the program through its environment.
 # shellcheck disable=SC2016
@@ -120,6 +122,8 @@ refused 2 "a plot has room for 12 lines of 24 values, and these are 1 of 25" \
 refused 1 "absent/p.svg" --gpu k20c --over copy_engines=1 --plot absent/p.svg "$chunked"
 refused 3 "hh200: no GPU of that name is known; did you mean 'h200'?" \
     --gpu hh200 --over copy_engines=1 "$chunked"
+refused 3 "copy_engines=9223372036854775808..9223372036854775809" \
+    --gpu k20c --over copy_engines=9223372036854775808..9223372036854775809 "$chunked"
 refused 3 "copy_engines=4" --gpu k20c --over copy_engines=1..4 "$chunked"
 refused 3 "[gpu] has no key 'slots'" --gpu k20c --over slots=1 "$chunked"
 expect_contains "$messages" "slots=1: taken for keys of the model, since COMMAND has neither an option --KEY"
