@@ -123,8 +123,9 @@ static int toolkit_major(const struct weir_bundle *bundle)
         const struct weir_image *image = weir_bundle_image(bundle, i);
         const char *version =
             weir_image_is(image, WEIR_IMAGE_PTX) ? strstr(image->data, ".version ") : NULL;
-        if (version)
-            return (int)strtol(version + strlen(".version "), NULL, 10) + 4;
+        const long major = version ? strtol(version + strlen(".version "), NULL, 10) : 0;
+        if (major > 0 && major < 100)
+            return (int)major + 4;
     }
     return 0;
 }
