@@ -147,8 +147,7 @@ static bool add_option(struct weir_long_text *out, char *const *command, size_t 
     return false;
 }
 
-static void make_command(struct sim_run *run, char *const *command,
-                         const struct sim_settings *settings)
+static void make_command(struct sim_run *run, char *const *command)
 {
     size_t count = 0;
     while (command[count])
@@ -156,53 +155,47 @@ static void make_command(struct sim_run *run, char *const *command,
     run->command = cli_allocate(count + 1, sizeof *run->command);
     for (size_t i = 0; i < count; i++) {
         struct weir_long_text text = {0};
-        if (!add_option(&text, command, i, settings))
-            add_word(&text, command[i], settings);
+        if (!add_option(&text, command, i, &run->settings))
+            add_word(&text, command[i], &run->settings);
         run->command[i] = cli_take_text(&text);
     }
 }
 
-// The configuration.
-
-// "WEIR_PIPELINE_SLOTS" for pipeline.slots.
-static void add_variables(struct sim_run *run, const struct sim_settings *settings)
+// "WEIR_PIPELINE_SLOTS=2" for pipeline.slots.
+static const char *variable_of(const struct sim_setting *setting)
 {
-    for (size_t i = 0; i < settings->count; i++) {
-        const struct sim_setting *setting = &settings->items[i];
-        if (setting->owner != SIM_OF_SECTION || !setting->value)
-            continue;
-        char *variable = cli_text("WEIR_%s=%s", setting->key, setting->value);
-        for (char *at = variable; *at != '='; at++)
-            *at = *at == '.' || *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-        run->variables[run->variable_count++] = variable;
-    }
+    char *variable = cli_text("WEIR_%s=%s", setting->key, setting->value);
+    for (char *at = variable; *at != '='; at++)
+        *at = *at == '.' || *at == '-' ? '_' : (char)toupper((unsigned char)*at);
+    return variable;
 }
 
-// `model`: only the keys of the model.
-static char *join(const struct sim_settings *settings, bool model)
+static void add_setting(struct weir_long_text *out, const struct sim_setting *setting)
 {
-    struct weir_long_text text = {0};
-    weir_long_text_add(&text, "%s", "");
-    for (size_t i = 0; i < settings->count; i++) {
-        const struct sim_setting *setting = &settings->items[i];
-        if (setting->value && (!model || setting->owner == SIM_OF_MODEL))
-            weir_long_text_add(&text, "%s%s=%s", text.used ? ", " : "", setting->key,
-                               setting->value);
-    }
-    return cli_take_text(&text);
+    weir_long_text_add(out, "%s%s=%s", out->used ? ", " : "", setting->key, setting->value);
 }
 
 void cli_sim_make_run(struct sim_run *run, const char *gpu, char *const *command,
                       struct sim_settings settings)
 {
-    for (size_t i = 0; i < settings.count; i++)
-        settings.items[i].owner = owner_of(settings.items[i].key, command);
-    *run = (struct sim_run){.gpu = gpu,
-                            .settings = settings,
-                            .what_if = join(&settings, false),
-                            .changes = join(&settings, true)};
-    make_command(run, command, &settings);
-    add_variables(run, &settings);
+    struct weir_long_text all = {0}, changes = {0};
+    *run = (struct sim_run){.gpu = gpu, .settings = settings};
+    weir_long_text_add(&all, "%s", "");
+    weir_long_text_add(&changes, "%s", "");
+    for (size_t i = 0; i < settings.count; i++) {
+        struct sim_setting *setting = &run->settings.items[i];
+        setting->owner = owner_of(setting->key, command);
+        if (!setting->value)
+            continue;
+        add_setting(&all, setting);
+        if (setting->owner == SIM_OF_MODEL)
+            add_setting(&changes, setting);
+        if (setting->owner == SIM_OF_SECTION)
+            run->variables[run->variable_count++] = variable_of(setting);
+    }
+    run->what_if = cli_take_text(&all);
+    run->changes = cli_take_text(&changes);
+    make_command(run, command);
 }
 
 // The environment of a run.
