@@ -276,12 +276,15 @@ GROWING, CAPTURED = (CUDA, "raw_three_queues_growing"), (CUDA, "raw_graph_.*")
 FRAMES, POCL_FRAMES = (ARR_COC, "frame_[38]_slots(_graphs)?"), (ON_POCL, "frame_[138]_slots")
 
 
-def pageable_rows():
+def pageable_rows(most):
     rows = []
     for way in ("up", "down"):
         for size in "4K 64K 1M 4M 16M 64M 256M 1G 4G".split():
             what = "pageable, %s, %s" % (way, size)
-            figure = "_%s_%d" % (way, int(size[:-1]) << {"K": 10, "M": 20, "G": 30}[size[-1]])
+            count = int(size[:-1]) << {"K": 10, "M": 20, "G": 30}[size[-1]]
+            if count > most:
+                continue
+            figure = "_%s_%d" % (way, count)
             weir, target = ("pageable@cuda", "copy" + figure), (">=", 6.0) if size == "1G" else ()
             rows += [
                 ("pageable", what + ": the driver's copy", weir, ("pageable@cuda", "driver" + figure), "rate", *target),
@@ -320,7 +323,7 @@ ROWS = [
     ("pocl", "PoCL: ARR-COC, frames/s: PyTorch on the CPU", POCL_FRAMES, (ON_CPU, "frame_eager"), "rate"),
     ("pocl", "PoCL: ARR-COC, frames/s: the same under torch.compile", POCL_FRAMES, (ON_CPU, "frame_compiled"),
      "rate", ">=", 4),
-] + pageable_rows()
+]
 
 
 def judge(ratio, sign, target):
@@ -436,7 +439,7 @@ def run_groups(parsed):
         group = GROUPS[name](setup)
         run_group(group, parsed.rounds, began + parsed.seconds)
         programs.update((program.name, program) for program in group)
-    rows = [row_of(programs, *row) for row in ROWS if row[0] in parsed.groups.split(",")]
+    rows = [row_of(programs, *row) for row in ROWS + pageable_rows(parsed.bytes) if row[0] in parsed.groups.split(",")]
     table = table_of(rows)
     seconds = "%d rounds, %.0f s\n" % (parsed.rounds, time.monotonic() - began)
     with open(os.path.join(parsed.out, "side_by_side.txt"), "w") as file:
