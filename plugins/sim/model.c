@@ -642,8 +642,7 @@ static bool change_one(struct sim_gpu *gpu, char *text, struct place *place)
         return refuse(place, "a change is KEY=VALUE");
     char key[64];
     snprintf(key, sizeof key, "%.*s", (int)strcspn(text, " \t="), text);
-    return key_set(gpu, key, equals + 1 + strspn(equals + 1, " \t"), place, &index) &&
-           keys_check(gpu, place);
+    return key_set(gpu, key, equals + 1 + strspn(equals + 1, " \t"), place, &index);
 }
 
 bool sim_gpu_change(struct sim_gpu *gpu, const char *changes, char *message, size_t message_size)
@@ -664,5 +663,6 @@ bool sim_gpu_change(struct sim_gpu *gpu, const char *changes, char *message, siz
             return false;
         at = next;
     }
-    return true;
+    place.label = changes;
+    return keys_check(gpu, &place);
 }

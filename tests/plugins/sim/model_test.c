@@ -276,6 +276,17 @@ WEIR_TEST(SimModel, ChangesOfKeys)
     EXPECT_UINT_EQ(gpu->model.copies[SIM_H2D].bytes_per_s, 25000000000u);
 }
 
+// What goes together at the end may not do so between two changes.
+WEIR_TEST(SimModel, ChangesAreOfAnyOrder)
+{
+    own_gpu gpu = open_text(GPU "h2d_both_gb_per_s = 5\ncopy_both_latency_ns = 6\n");
+    ASSERT_NOT_NULL(gpu);
+    EXPECT_TRUE(sim_gpu_change(gpu,
+                               "h2d_gb_per_s=3, h2d_both_gb_per_s=2, copy_latency_ns=7, "
+                               "copy_both_latency_ns=8",
+                               message, sizeof message));
+}
+
 WEIR_TEST(SimModel, WrongChangesAreRefused)
 {
     char longest[200] = "name=";
