@@ -321,12 +321,12 @@ static bool fail_in_circle(const struct local_run *run, uint32_t first)
     uint32_t rank = first;
     for (uint32_t n = 0; n < run->group->base.count; n++) {
         const uint32_t awaited = awaited_by(run->group, rank);
+        if (awaited >= run->group->base.count || (n > 0 && rank == first))
+            break;
         read_text(&local_window_of(run->group, rank)->waits_in, call);
         weir_text_append(waits, sizeof waits, &used, "%srank %u waits in %.80s for rank %u",
                          used ? ", " : "", rank, call, awaited);
         rank = awaited;
-        if (rank == first || rank >= run->group->base.count)
-            break;
     }
     return weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
                              "the ranks wait in a circle, for %s: %s",
@@ -632,9 +632,8 @@ bool local_carry(struct local_run *run)
         carried = carry_in_windows(run);
     else
         carried = gather(run);
-    if (carried && !group->base.failed) {
+    if (carried && !group->base.failed)
         stop_showing(group);
-    }
     return carried && !group->base.failed;
 }
 
